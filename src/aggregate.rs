@@ -1,0 +1,1 @@
+//! Digests, quantiles, intervals, bounds, coverage: pure.

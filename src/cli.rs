@@ -1,0 +1,1 @@
+//! One file a command; the only module that knows every part.

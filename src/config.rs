@@ -1,0 +1,1 @@
+//! Settings: flag > environment > file > default.

@@ -1,0 +1,1 @@
+//! Entry span, painting, matching and checks, all pure; and the worker that settles traces.

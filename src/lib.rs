@@ -1,0 +1,24 @@
+//! tracejoin: joins what a client measured with what the server traced, and names the owner of a slow LLM answer.
+//!
+//! The modules in the order in which data flows: receive → normalise → store → join → aggregate → serve. A stage never
+//! imports what stands downstream of it; `cli` composes them.
+
+pub mod model;
+
+pub mod receive;
+
+pub mod normalise;
+
+pub mod store;
+
+pub mod join;
+
+pub mod aggregate;
+
+pub mod serve;
+
+pub mod config;
+pub mod private_postgres;
+pub mod telemetry;
+
+pub mod cli;

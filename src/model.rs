@@ -1,0 +1,19 @@
+//! Plain types that every stage shares. This module imports nothing of ours.
+
+pub mod dimension;
+pub mod flag;
+pub mod id;
+pub mod phase;
+pub mod record;
+pub mod request;
+pub mod span;
+pub mod time;
+
+pub use dimension::{Dimension, Dimensions};
+pub use flag::{Flag, Flags};
+pub use id::{SpanId, TraceId};
+pub use phase::{Phase, ServerPhase, ServerPhases};
+pub use record::{ClientRecord, Completeness, ResponseMetrics, ResultClass, Setup, StreamSummary};
+pub use request::{ClientSide, JoinMethod, Rates, Request, ServerSide, State, TtftPhases};
+pub use span::{Attributes, ClockDomain, Fragment, Resource, Scope, Span, SpanEvent, SpanKind, Value};
+pub use time::{Interval, Nanos, UnixNanos};

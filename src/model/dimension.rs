@@ -1,0 +1,115 @@
+//! The labels by which requests are filtered and grouped.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! dimensions {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+        /// One label of a request.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Dimension {
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
+        }
+
+        impl Dimension {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in the API, the database and the docs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+dimensions! {
+    /// The test run.
+    Run = "run";
+    /// The load scenario.
+    Scenario = "scenario";
+    /// The model that answered.
+    Model = "model";
+    /// The provider or route.
+    Provider = "provider";
+    /// The region.
+    Region = "region";
+    /// The pool of accelerators.
+    Pool = "pool";
+    /// The priority class.
+    Priority = "priority";
+    /// How many requests the client kept under way.
+    Concurrency = "concurrency";
+    /// Whether the answer was streamed.
+    Streaming = "streaming";
+    /// The prompt's length as a range.
+    InputRange = "input_range";
+    /// The answer's length as a range.
+    OutputRange = "output_range";
+    /// Whether the request loaded the model first.
+    ColdStart = "cold_start";
+}
+
+impl Dimension {
+    /// From its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|dimension| dimension.name() == name)
+    }
+}
+
+/// Labels and their values; what is not there is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Dimensions(pub BTreeMap<Dimension, String>);
+
+impl Dimensions {
+    /// One label's value.
+    pub fn get(&self, dimension: Dimension) -> Option<&str> {
+        self.0.get(&dimension).map(String::as_str)
+    }
+
+    /// Sets one label where the value is known and not empty.
+    pub fn set(&mut self, dimension: Dimension, value: Option<impl Into<String>>) {
+        if let Some(value) = value.map(Into::into).filter(|value| !value.is_empty()) {
+            self.0.insert(dimension, value);
+        }
+    }
+}
+
+/// The range that a prompt's token count falls into: bounds are powers of two from 512 on.
+pub fn input_range(tokens: i64) -> String {
+    range("input", tokens, 512)
+}
+
+/// The range that an answer's token count falls into: bounds are powers of two from 128 on.
+pub fn output_range(tokens: i64) -> String {
+    range("output", tokens, 128)
+}
+
+fn range(prefix: &str, tokens: i64, first: i64) -> String {
+    let mut lower = 0;
+    let mut upper = first;
+    while tokens > upper && upper < 1 << 40 {
+        lower = upper + 1;
+        upper *= 2;
+    }
+    format!("{prefix}_{lower}_{upper}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_powers_of_two() {
+        assert_eq!(input_range(0), "input_0_512");
+        assert_eq!(input_range(512), "input_0_512");
+        assert_eq!(input_range(513), "input_513_1024");
+        assert_eq!(input_range(1025), "input_1025_2048");
+        assert_eq!(output_range(128), "output_0_128");
+        assert_eq!(output_range(129), "output_129_256");
+    }
+}

@@ -1,0 +1,1 @@
+//! A private PostgreSQL for those who have none: found, started, adopted, stopped.

@@ -1,0 +1,1 @@
+//! REST: router, errors, one file a resource, OpenAPI.

@@ -1,0 +1,1 @@
+//! All the SQL: pool, migrations, group commit, partitions, retention, queries.

@@ -1,0 +1,1 @@
+//! The own health of the process: logs and metrics.
