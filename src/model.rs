@@ -6,6 +6,7 @@ pub mod id;
 pub mod phase;
 pub mod record;
 pub mod request;
+pub mod selection;
 pub mod span;
 pub mod time;
 
@@ -15,5 +16,6 @@ pub use id::{SpanId, TraceId};
 pub use phase::{Phase, ServerPhase, ServerPhases};
 pub use record::{ClientRecord, Completeness, ResponseMetrics, ResultClass, Setup, StreamSummary};
 pub use request::{ClientSide, JoinMethod, Rates, Request, ServerSide, State, TtftPhases};
+pub use selection::{GroupKey, Selection};
 pub use span::{Attributes, ClockDomain, Fragment, Resource, Scope, Span, SpanEvent, SpanKind, Value};
 pub use time::{Interval, Nanos, UnixNanos};

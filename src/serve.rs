@@ -1,1 +1,4 @@
 //! REST: router, errors, one file a resource, OpenAPI.
+
+pub mod error;
+pub mod query;

@@ -1,0 +1,197 @@
+//! What a reader of the API is told when there is no answer: RFC 9457 problem documents.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use thiserror::Error;
+use utoipa::ToSchema;
+
+use crate::model::TraceId;
+
+/// Why a question has no answer. Each message says what to change.
+#[derive(Debug, Error)]
+pub enum ApiError {
+    /// No such path.
+    #[error("there is no {path}; /openapi.json lists every path, and /docs shows them")]
+    UnknownPath {
+        /// The path asked for.
+        path: String,
+    },
+    /// The path is there, but not for this method.
+    #[error("{path} does not take {method}; the Allow header names the methods that it takes")]
+    WrongMethod {
+        /// The path asked for.
+        path: String,
+        /// The method used.
+        method: Method,
+    },
+    /// A parameter of the query or the path that cannot be understood.
+    #[error("{detail}")]
+    Parameter {
+        /// The parameter's name.
+        name: String,
+        /// What is wrong with it and what to change.
+        detail: String,
+        /// The values or names that would have been accepted, where they can be listed.
+        accepted: Vec<String>,
+    },
+    /// Nothing is stored under this trace id.
+    #[error(
+        "no span and no client record of trace {0} is stored; check the id, or wait until the exporter has sent its \
+         spans (5 s is common); data older than the retention is gone"
+    )]
+    UnknownTrace(TraceId),
+    /// The database, or another part that an answer needs, is away for now.
+    #[error("{detail}")]
+    Unavailable {
+        /// What is away.
+        detail: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// A fault of ours: logged whole, shown in general terms.
+    #[error("the server failed to answer; its log says why")]
+    Internal(#[source] Box<dyn StdError + Send + Sync>),
+}
+
+/// An RFC 9457 problem document.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Problem {
+    /// A URI for the kind of problem; `about:blank` says that the status tells it.
+    #[serde(rename = "type")]
+    #[schema(example = "about:blank")]
+    kind: &'static str,
+    /// The status in words.
+    #[schema(example = "Bad Request")]
+    title: &'static str,
+    /// The HTTP status.
+    #[schema(example = 400)]
+    status: u16,
+    /// What is wrong and what to change.
+    detail: String,
+    /// The parameter at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    /// What would have been accepted in its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    accepted: Vec<String>,
+}
+
+impl ApiError {
+    /// A parameter that cannot be understood; `detail` says what to change.
+    pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Parameter { name: name.into(), detail: detail.into(), accepted: Vec::new() }
+    }
+
+    /// A fault of ours.
+    pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Internal(source.into())
+    }
+
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::UnknownPath { .. } | Self::UnknownTrace(_) => StatusCode::NOT_FOUND,
+            Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Parameter { .. } => StatusCode::BAD_REQUEST,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn into_problem(self, status: StatusCode) -> Problem {
+        let detail = self.to_string();
+        let (parameter, accepted) = match self {
+            Self::Parameter { name, accepted, .. } => (Some(name), accepted),
+            _ => (None, Vec::new()),
+        };
+        let title = status.canonical_reason().unwrap_or("Error");
+        Problem { kind: "about:blank", title, status: status.as_u16(), detail, parameter, accepted }
+    }
+}
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        Self::parameter("path", format!("{}; the path must be valid UTF-8", rejection.body_text()))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if let Self::Internal(source) = &self {
+            tracing::error!(error = source.as_ref(), "could not answer");
+        }
+        let retry_after = match &self {
+            Self::Unavailable { retry_after, .. } => Some(retry_after.as_secs().max(1)),
+            _ => None,
+        };
+        let status = self.status();
+        let mut response = (status, Json(self.into_problem(status))).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// The answer for a path that is not there.
+pub async fn unknown_path(uri: Uri) -> ApiError {
+    ApiError::UnknownPath { path: uri.path().to_owned() }
+}
+
+/// The answer for a method that a path does not take.
+pub async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::WrongMethod { path: uri.path().to_owned(), method }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn answered(error: ApiError) -> (StatusCode, Option<String>, Value) {
+        let response = error.into_response();
+        let status = response.status();
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        let retry = response.headers().get(RETRY_AFTER).map(|value| value.to_str().expect("digits").to_owned());
+        let body = to_bytes(response.into_body(), 10_000).await.expect("a body in memory");
+        (status, retry, serde_json::from_slice(&body).expect("JSON"))
+    }
+
+    #[tokio::test]
+    async fn a_bad_parameter_is_named_with_what_is_accepted() {
+        let error = ApiError::Parameter {
+            name: "result".into(),
+            detail: "result is \"okay\"; give ok".into(),
+            accepted: vec!["ok".into()],
+        };
+        let (status, retry, body) = answered(error).await;
+        assert_eq!((status, retry), (StatusCode::BAD_REQUEST, None));
+        assert_eq!(
+            body,
+            json!({"type": "about:blank", "title": "Bad Request", "status": 400, "parameter": "result",
+                   "detail": "result is \"okay\"; give ok", "accepted": ["ok"]})
+        );
+    }
+
+    #[tokio::test]
+    async fn an_inner_fault_shows_no_detail_and_an_absent_database_says_when_to_return() {
+        let (status, _, body) = answered(ApiError::internal("password=hunter2")).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!body.to_string().contains("hunter2"));
+
+        let away = ApiError::Unavailable { detail: "the database is away".into(), retry_after: Duration::ZERO };
+        let (status, retry, _) = answered(away).await;
+        assert_eq!((status, retry.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
+    }
+}
