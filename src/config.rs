@@ -1,1 +1,37 @@
 //! Settings: flag > environment > file > default.
+//!
+//! Each setting is defined once, as a flag with its environment variable and its default. A configuration file is a flat
+//! TOML table whose keys are the flags' names; [`file`] turns it into flags that stand before those of the command line.
+
+pub mod file;
+mod ingest;
+mod join;
+mod listen;
+mod log;
+mod storage;
+
+pub use ingest::IngestSettings;
+pub use join::JoinSettings;
+pub use listen::ListenSettings;
+pub use log::{LogFormat, LogSettings};
+pub use storage::StorageSettings;
+
+/// All settings of a server.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// Where it listens.
+    #[command(flatten)]
+    pub listen: ListenSettings,
+    /// Where it keeps data, and for how long.
+    #[command(flatten)]
+    pub storage: StorageSettings,
+    /// What it takes in at most.
+    #[command(flatten)]
+    pub ingest: IngestSettings,
+    /// When it joins.
+    #[command(flatten)]
+    pub join: JoinSettings,
+    /// How it logs.
+    #[command(flatten)]
+    pub log: LogSettings,
+}

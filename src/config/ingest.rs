@@ -1,0 +1,19 @@
+use bytesize::ByteSize;
+
+/// What a server takes in at most. Sizes are in bytes, or with a unit such as 16MiB.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Ingest limits")]
+pub struct IngestSettings {
+    /// Largest OTLP message or upload, also after decompression
+    #[arg(long, env = "TRACEJOIN_OTLP_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value = "16MiB")]
+    pub otlp_max_message_bytes: ByteSize,
+
+    /// Most bytes that wait for their commit; over it senders are told to come back later
+    #[arg(long, env = "TRACEJOIN_INGEST_QUEUE_BYTES", value_name = "BYTES", default_value = "128MiB")]
+    pub ingest_queue_bytes: ByteSize,
+
+    /// Most spans that are kept of one trace; the rest is counted and the trace flagged trace_too_large
+    #[arg(long, env = "TRACEJOIN_MAX_SPANS_PER_TRACE", value_name = "SPANS", default_value = "10000",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_spans_per_trace: u32,
+}
