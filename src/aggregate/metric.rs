@@ -14,11 +14,11 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What a stored value is multiplied with to be shown.
-    pub const fn scale(self) -> f64 {
+    /// A stored value as it is shown.
+    pub fn shown(self, stored: f64) -> f64 {
         match self {
-            Self::Nanos => 1e-6,
-            Self::Millis | Self::TokensPerSecond => 1.0,
+            Self::Nanos => stored / 1e6,
+            Self::Millis | Self::TokensPerSecond => stored,
         }
     }
 
