@@ -1,3 +1,12 @@
 //! Listeners: OTLP over gRPC and HTTP, client records over HTTP. They decode, bound and answer; they store nothing.
 
+pub mod body;
+pub mod budget;
 pub mod intake;
+pub mod limits;
+pub mod meter;
+pub mod otlp;
+pub mod otlp_grpc;
+pub mod otlp_http;
+pub mod problem;
+pub mod records;
