@@ -1,0 +1,459 @@
+//! One request as JSON.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::model::{
+    ClientSide, Completeness, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase, ServerPhases,
+    ServerSide, SpanId, SpanKind, State, StreamSummary, TtftPhases,
+};
+
+/// A request, and what its view shows beside it.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// The joined request.
+    pub request: Request,
+    /// How often late data changed it, from 1.
+    pub revision: i32,
+    /// The spans that it was painted from, outermost first.
+    pub spans: Vec<ExplainedSpan>,
+}
+
+/// A span and what it was read as.
+#[derive(Debug, Clone)]
+pub struct ExplainedSpan {
+    /// Its id.
+    pub span_id: SpanId,
+    /// Its parent's id, as it was sent.
+    pub parent: Option<SpanId>,
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: SpanKind,
+    /// The service that emitted it.
+    pub service: String,
+    /// Start, from the entry span's start; across clocks as it was laid there.
+    pub start_offset: Nanos,
+    /// Length by its own clock; `None` where its end is missing or before its start.
+    pub duration: Option<Nanos>,
+    /// Whose time it is; `None` is transparent.
+    pub phase: Option<ServerPhase>,
+    /// The rule that decided.
+    pub rule: String,
+    /// The clock that it was measured by.
+    pub clock_domain: String,
+}
+
+/// The answer to a question about a trace.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum TraceAnswer {
+    /// A trace with several requests.
+    Several(SeveralAnswer),
+    /// A trace with one request.
+    One(Box<RequestAnswer>),
+}
+
+/// A trace with several requests: each has its own phases, the trace has none.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = SeveralRequests)]
+pub struct SeveralAnswer {
+    /// The trace.
+    #[schema(example = "0000000000000007000000000000012f")]
+    pub trace_id: String,
+    /// Always `several`.
+    pub state: SeveralState,
+    /// The requests.
+    pub requests: Vec<RequestAnswer>,
+}
+
+/// The state of a trace with several requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SeveralState {
+    /// More than one request.
+    Several,
+}
+
+/// One request explained. Times are in milliseconds; `null` is unknown, and `flags` say why.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Request)]
+pub struct RequestAnswer {
+    /// The trace.
+    #[schema(example = "0000000000000007000000000000012f")]
+    pub trace_id: String,
+    /// The client's own span id, which tells apart the requests of one trace.
+    #[schema(example = "00000000006acfc0")]
+    pub client_span_id: Option<String>,
+    /// The time that decides the request's window: the client's start, else the first arrival.
+    #[schema(format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    pub window_at: String,
+    /// `pending`, `excluded`, `matched`, `client_only` or `server_only`.
+    #[schema(value_type = String, example = "matched")]
+    pub state: State,
+    /// Remarks, such as `queue_unknown` or `late`.
+    #[schema(example = json!(["ttft_from_inner"]))]
+    pub flags: Vec<String>,
+    /// `ok`, `error`, `timeout`, `cancelled` or `truncated`.
+    #[schema(value_type = Option<String>, example = "ok")]
+    pub result: Option<ResultClass>,
+    /// Whether all of a streamed answer arrived: `ok`, `no_end`, `missing` or `both`.
+    #[schema(value_type = Option<String>, example = "ok")]
+    pub completeness: Option<Completeness>,
+    /// What the client measured; null without a client record.
+    pub client: Option<ClientAnswer>,
+    /// What the server measured; null without an entry span.
+    pub server: Option<ServerAnswer>,
+    /// The owners of the request's time; null without an entry span.
+    pub phases: Option<PhasesAnswer>,
+    /// The part of `generation_ms` up to the first token.
+    pub prefill_ms: Option<f64>,
+    /// The part of `generation_ms` after the first token.
+    pub decode_ms: Option<f64>,
+    /// The owners of the time to the first token; null where one of the sides does not tell it.
+    pub ttft: Option<TtftAnswer>,
+    /// What the client saw of the stream.
+    pub stream: Option<StreamAnswer>,
+    /// Speeds.
+    pub rates: RatesAnswer,
+    /// Tokens of the prompt.
+    pub input_tokens: Option<i64>,
+    /// Tokens of the answer.
+    pub output_tokens: Option<i64>,
+    /// The labels that are known.
+    #[schema(value_type = HashMap<String, String>, example = json!({"model": "m-7b", "streaming": "true"}))]
+    pub dimensions: crate::model::Dimensions,
+    /// Rises when late data changed the request.
+    #[schema(minimum = 1)]
+    pub revision: i32,
+    /// What tied the two sides together: `trace_id` or `request_id`.
+    #[schema(value_type = String, example = "trace_id")]
+    pub join_method: JoinMethod,
+    /// (client duration − unattributed) / client duration; null where either is unknown.
+    pub explained_ratio: Option<f64>,
+    /// The spans that the request was painted from, outermost first.
+    pub spans: Vec<SpanAnswer>,
+}
+
+/// The client's side, in milliseconds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Client)]
+pub struct ClientAnswer {
+    /// Start of sending to the last byte.
+    pub duration_ms: Option<f64>,
+    /// The same with setup.
+    pub wall_ms: Option<f64>,
+    /// Connection setup.
+    pub setup_ms: Option<f64>,
+    /// Start of sending to the first business event.
+    pub ttft_ms: Option<f64>,
+    /// Start of sending to the first text that a person sees.
+    pub ttft_visible_ms: Option<f64>,
+    /// Start of sending to the first response byte.
+    pub headers_ms: Option<f64>,
+    /// Scheduled to started.
+    pub client_queue_ms: Option<f64>,
+    /// HTTP status.
+    pub status: Option<i64>,
+}
+
+/// The server's side, in milliseconds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Server)]
+pub struct ServerAnswer {
+    /// The entry span.
+    #[schema(example = "00000000006acfc1")]
+    pub entry_span_id: String,
+    /// The server's total time: exactly the sum of its phases.
+    pub total_ms: f64,
+    /// Entry start to the first token.
+    pub ttft_ms: Option<f64>,
+}
+
+/// The owners of a request's time, in milliseconds. All but `network_envelope_ms` and `wall_envelope_ms` add up to the
+/// server's total.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Phases)]
+pub struct PhasesAnswer {
+    /// Client duration less the server's total.
+    pub network_envelope_ms: Option<f64>,
+    /// Client wall time less the server's total, where the client cannot tell its setup apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_envelope_ms: Option<f64>,
+    /// Authentication, limits, routing, preparation, waiting in pools, writing the answer.
+    pub gateway_ms: Option<f64>,
+    /// Accepted by the inference scheduler, no slot yet.
+    pub gpu_queue_ms: Option<f64>,
+    /// Inference.
+    pub generation_ms: Option<f64>,
+    /// An external call that does not disclose its queue.
+    pub provider_ms: f64,
+    /// Between the processes of the server side.
+    pub upstream_envelope_ms: f64,
+    /// The server's time that nothing explains.
+    pub unattributed_ms: f64,
+}
+
+/// The owners of the time to the first token, in milliseconds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Ttft)]
+pub struct TtftAnswer {
+    /// Client TTFT less the server's.
+    pub envelope_ms: f64,
+    /// As in `phases`, cut at the first token.
+    pub gateway_ms: Option<f64>,
+    /// As in `phases`, cut at the first token.
+    pub gpu_queue_ms: Option<f64>,
+    /// As in `phases`, cut at the first token.
+    pub generation_ms: Option<f64>,
+    /// As in `phases`, cut at the first token.
+    pub provider_ms: f64,
+    /// As in `phases`, cut at the first token.
+    pub upstream_envelope_ms: f64,
+    /// As in `phases`, cut at the first token.
+    pub unattributed_ms: f64,
+}
+
+/// What the client saw of a stream.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Stream)]
+pub struct StreamAnswer {
+    /// Events with content.
+    pub business_events: Option<i64>,
+    /// Business events that arrived together with another.
+    pub batched_events: Option<i64>,
+    /// Gap between business events, median.
+    pub p50_gap_ms: Option<f64>,
+    /// Gap, 0.95-quantile.
+    pub p95_gap_ms: Option<f64>,
+    /// Gap, 0.99-quantile.
+    pub p99_gap_ms: Option<f64>,
+    /// Longest gap.
+    pub max_gap_ms: Option<f64>,
+    /// Gaps over one second.
+    pub gaps_over_1s: Option<i64>,
+    /// Whether the end marker came.
+    pub done_received: Option<bool>,
+    /// Highest sequence number seen.
+    pub last_seq: Option<i64>,
+    /// Sequence numbers that never came.
+    pub missing_seq: Option<i64>,
+    /// Start of sending to the last business event.
+    pub last_event_ms: Option<f64>,
+    /// Tokens that came after the first business event.
+    pub tokens_after_first: Option<i64>,
+}
+
+/// Speeds; null where a count or a time in them is not above zero.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Rates)]
+pub struct RatesAnswer {
+    /// Tokens a second, from request to last event.
+    pub rate_e2e: Option<f64>,
+    /// Tokens a second after the first token, from first to last event.
+    pub rate_stream: Option<f64>,
+    /// Tokens a second that came after the first event, from first to last event.
+    pub rate_after_first: Option<f64>,
+    /// Milliseconds from first to last event, a token after the first.
+    pub tpot_ms: Option<f64>,
+    /// Milliseconds of generation, a token.
+    pub generation_ms_per_output_token: Option<f64>,
+}
+
+/// A span and what it was read as.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Span)]
+pub struct SpanAnswer {
+    /// Its id.
+    #[schema(example = "00000000006acfc1")]
+    pub span_id: String,
+    /// Its parent's id, as it was sent.
+    pub parent_span_id: Option<String>,
+    /// Its name.
+    #[schema(example = "inference.generate")]
+    pub name: String,
+    /// `server`, `client`, `internal`, `producer`, `consumer` or `unspecified`.
+    #[schema(example = "internal")]
+    pub kind: String,
+    /// The service that emitted it.
+    pub service: String,
+    /// Start, from the entry span's start; on another clock as it was laid.
+    pub start_offset_ms: f64,
+    /// Length by its own clock; null where its end is missing or before its start.
+    pub duration_ms: Option<f64>,
+    /// Whose time it is; null is transparent.
+    #[schema(value_type = Option<String>, example = "generation")]
+    pub phase: Option<ServerPhase>,
+    /// The rule that decided.
+    pub rule: String,
+    /// The clock that it was measured by.
+    pub clock_domain: String,
+}
+
+fn ms(nanos: Option<Nanos>) -> Option<f64> {
+    nanos.map(Nanos::as_millis)
+}
+
+impl TraceAnswer {
+    /// The view of all requests of one trace; `None` where there is none.
+    pub fn of(requests: &[Explained]) -> Option<Self> {
+        match requests {
+            [] => None,
+            [one] => Some(Self::One(Box::new(one.into()))),
+            [first, ..] => Some(Self::Several(SeveralAnswer {
+                trace_id: first.request.trace_id.to_string(),
+                state: SeveralState::Several,
+                requests: requests.iter().map(RequestAnswer::from).collect(),
+            })),
+        }
+    }
+
+    /// All requests.
+    pub fn requests(&self) -> &[RequestAnswer] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => &several.requests,
+        }
+    }
+}
+
+impl From<&Explained> for RequestAnswer {
+    fn from(explained: &Explained) -> Self {
+        let request = &explained.request;
+        let phases = request.phases.as_ref();
+        Self {
+            trace_id: request.trace_id.to_string(),
+            client_span_id: request.client_span.map(|id| id.to_string()),
+            window_at: request.window_at.to_datetime().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+            state: request.state,
+            flags: names(request.flags),
+            result: request.result,
+            completeness: request.completeness,
+            client: request.client.as_ref().map(ClientAnswer::from),
+            server: request.server.as_ref().map(ServerAnswer::from),
+            phases: phases.map(|phases| PhasesAnswer::new(request, phases)),
+            prefill_ms: ms(phases.and_then(|phases| phases.prefill)),
+            decode_ms: ms(phases.and_then(|phases| phases.decode)),
+            ttft: request.ttft.as_ref().map(TtftAnswer::from),
+            stream: request.stream.as_ref().map(StreamAnswer::from),
+            rates: RatesAnswer::from(&request.rates),
+            input_tokens: request.input_tokens,
+            output_tokens: request.output_tokens,
+            dimensions: request.dimensions.clone(),
+            revision: explained.revision,
+            join_method: request.join_method,
+            explained_ratio: explained_ratio(request),
+            spans: explained.spans.iter().map(SpanAnswer::from).collect(),
+        }
+    }
+}
+
+fn names(flags: Flags) -> Vec<String> {
+    flags.iter().map(|flag| flag.name().to_owned()).collect()
+}
+
+/// How much of the client's duration has an owner.
+fn explained_ratio(request: &Request) -> Option<f64> {
+    let duration = request.client.as_ref()?.duration.filter(|duration| duration.0 > 0)?;
+    let unattributed = request.phases.as_ref()?.unattributed;
+    Some((duration - unattributed).0 as f64 / duration.0 as f64)
+}
+
+impl From<&ClientSide> for ClientAnswer {
+    fn from(side: &ClientSide) -> Self {
+        Self {
+            duration_ms: ms(side.duration),
+            wall_ms: ms(side.wall),
+            setup_ms: ms(side.setup),
+            ttft_ms: ms(side.ttft),
+            ttft_visible_ms: ms(side.ttft_visible),
+            headers_ms: ms(side.headers),
+            client_queue_ms: ms(side.client_queue),
+            status: side.status,
+        }
+    }
+}
+
+impl From<&ServerSide> for ServerAnswer {
+    fn from(side: &ServerSide) -> Self {
+        let entry_span_id = side.entry.to_string();
+        Self { entry_span_id, total_ms: side.total.as_millis(), ttft_ms: ms(side.ttft) }
+    }
+}
+
+impl PhasesAnswer {
+    fn new(request: &Request, phases: &ServerPhases) -> Self {
+        Self {
+            network_envelope_ms: ms(request.network_envelope),
+            wall_envelope_ms: ms(request.wall_envelope),
+            gateway_ms: ms(phases.gateway),
+            gpu_queue_ms: ms(phases.gpu_queue),
+            generation_ms: ms(phases.generation),
+            provider_ms: phases.provider.as_millis(),
+            upstream_envelope_ms: phases.upstream_envelope.as_millis(),
+            unattributed_ms: phases.unattributed.as_millis(),
+        }
+    }
+}
+
+impl From<&TtftPhases> for TtftAnswer {
+    fn from(ttft: &TtftPhases) -> Self {
+        Self {
+            envelope_ms: ttft.envelope.as_millis(),
+            gateway_ms: ms(ttft.server.gateway),
+            gpu_queue_ms: ms(ttft.server.gpu_queue),
+            generation_ms: ms(ttft.server.generation),
+            provider_ms: ttft.server.provider.as_millis(),
+            upstream_envelope_ms: ttft.server.upstream_envelope.as_millis(),
+            unattributed_ms: ttft.server.unattributed.as_millis(),
+        }
+    }
+}
+
+impl From<&StreamSummary> for StreamAnswer {
+    fn from(stream: &StreamSummary) -> Self {
+        Self {
+            business_events: stream.business_events,
+            batched_events: stream.batched_events,
+            p50_gap_ms: ms(stream.p50_gap),
+            p95_gap_ms: ms(stream.p95_gap),
+            p99_gap_ms: ms(stream.p99_gap),
+            max_gap_ms: ms(stream.max_gap),
+            gaps_over_1s: stream.gaps_over_1s,
+            done_received: stream.done_received,
+            last_seq: stream.last_seq,
+            missing_seq: stream.missing_seq,
+            last_event_ms: ms(stream.last_event),
+            tokens_after_first: stream.tokens_after_first,
+        }
+    }
+}
+
+impl From<&Rates> for RatesAnswer {
+    fn from(rates: &Rates) -> Self {
+        Self {
+            rate_e2e: rates.rate_e2e,
+            rate_stream: rates.rate_stream,
+            rate_after_first: rates.rate_after_first,
+            tpot_ms: rates.tpot_ms,
+            generation_ms_per_output_token: rates.generation_ms_per_output_token,
+        }
+    }
+}
+
+impl From<&ExplainedSpan> for SpanAnswer {
+    fn from(span: &ExplainedSpan) -> Self {
+        Self {
+            span_id: span.span_id.to_string(),
+            parent_span_id: span.parent.map(|id| id.to_string()),
+            name: span.name.clone(),
+            kind: span.kind.name().to_owned(),
+            service: span.service.clone(),
+            start_offset_ms: span.start_offset.as_millis(),
+            duration_ms: ms(span.duration),
+            phase: span.phase,
+            rule: span.rule.clone(),
+            clock_domain: span.clock_domain.clone(),
+        }
+    }
+}
