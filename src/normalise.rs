@@ -1,3 +1,14 @@
 //! From the wire to the model: what is refused is counted, what is kept is trimmed to the allow-list.
 
+mod allow;
+pub mod canonical;
 pub mod dialect;
+mod fold;
+mod otlp;
+mod refusal;
+mod resource;
+pub mod scalar;
+mod span;
+pub mod text;
+
+pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};

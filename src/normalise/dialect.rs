@@ -1,8 +1,21 @@
 //! What a span means: which owner its time has, and what else it tells. One file a system.
 
+mod durations;
+mod first_token;
+mod genai;
+pub(super) mod http;
+mod labels;
+mod native;
+mod proxy;
+#[cfg(test)]
+pub(crate) mod sample;
+mod sglang;
+mod tgi;
+mod vllm;
+
 use std::borrow::Cow;
 
-use crate::model::{Dimensions, Flags, Nanos, ServerPhase};
+use crate::model::{Dimensions, Flags, Nanos, ServerPhase, Span};
 
 /// The part of a generation that a duration belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,3 +140,71 @@ pub struct Reading {
     /// Remarks, such as `unit_suspect`.
     pub flags: Flags,
 }
+
+impl Reading {
+    /// What a dialect's rule recognised.
+    fn of(dialect: &'static str, rule: impl Into<Cow<'static, str>>) -> Self {
+        Self { dialect: Cow::Borrowed(dialect), rule: rule.into(), ..Self::default() }
+    }
+}
+
+/// What one span name means in a dialect.
+struct NameRule {
+    name: &'static str,
+    role: Role,
+    phase: Option<ServerPhase>,
+    sub: Option<SubPhase>,
+}
+
+impl NameRule {
+    const fn new(name: &'static str, role: Role, phase: Option<ServerPhase>, sub: Option<SubPhase>) -> Self {
+        Self { name, role, phase, sub }
+    }
+
+    fn find(rules: &'static [Self], name: &str) -> Option<&'static Self> {
+        rules.iter().find(|rule| rule.name == name)
+    }
+
+    fn reading(&self, dialect: &'static str) -> Reading {
+        Reading { role: self.role, phase: self.phase, sub: self.sub, ..Reading::of(dialect, self.name) }
+    }
+}
+
+/// A system: how it is recognised and read, and which attributes and events that needs.
+struct Dialect {
+    read: fn(&Span) -> Option<Reading>,
+    keys: &'static [&'static str],
+}
+
+/// In the order in which they are asked: engines before proxies, what is special before what is general.
+const DIALECTS: &[Dialect] = &[
+    Dialect { read: sglang::read, keys: sglang::KEYS },
+    Dialect { read: tgi::read, keys: tgi::KEYS },
+    Dialect { read: vllm::read, keys: vllm::KEYS },
+    Dialect { read: proxy::read, keys: proxy::KEYS },
+    Dialect { read: native::read, keys: native::KEYS },
+    Dialect { read: genai::read, keys: genai::KEYS },
+    Dialect { read: http::read, keys: http::KEYS },
+];
+
+/// What a span tells. The first dialect that recognises it decides; a declared phase stands above all of them.
+pub fn read(span: &Span) -> Reading {
+    let mut reading = DIALECTS.iter().find_map(|dialect| (dialect.read)(span)).unwrap_or_default();
+    labels::fill(span, &mut reading);
+    first_token::fill(span, &mut reading);
+    native::declare(span, &mut reading);
+    reading
+}
+
+/// The span attributes that any dialect reads.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    DIALECTS.iter().flat_map(|dialect| dialect.keys).copied().chain(labels::keys()).chain(first_token::keys())
+}
+
+/// The events that any dialect reads.
+pub(super) fn events() -> impl Iterator<Item = &'static str> {
+    first_token::events()
+}
+
+#[cfg(test)]
+mod tests;

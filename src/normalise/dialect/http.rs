@@ -1,0 +1,101 @@
+//! OpenTelemetry's HTTP conventions in old and new names, and what ASGI servers add to them.
+
+use super::{Reading, Role};
+use crate::model::{Span, SpanKind};
+use crate::normalise::scalar;
+
+const METHODS: &[&str] = &["http.request.method", "http.method"];
+const ASGI_TYPE: &str = "asgi.event.type";
+
+/// The attributes by which its spans are recognised.
+pub const KEYS: &[&str] = &["http.request.method", "http.method", "http.route", ASGI_TYPE];
+
+/// A message between an ASGI server and its application: each has a span of its own, one for every chunk of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsgiMessage {
+    /// A part of the answer.
+    Send {
+        /// Whether it carries a part of the body.
+        body: bool,
+    },
+    /// A part of the request.
+    Receive,
+}
+
+/// Whether a span is an ASGI message, and which.
+pub fn asgi_message(span: &Span) -> Option<AsgiMessage> {
+    if span.kind != SpanKind::Internal && span.kind != SpanKind::Unspecified {
+        return None;
+    }
+    let kind = span.attributes.get(ASGI_TYPE).and_then(scalar::text);
+    match kind.as_deref() {
+        Some("http.response.body" | "websocket.send") => return Some(AsgiMessage::Send { body: true }),
+        Some("http.response.start" | "websocket.accept") => return Some(AsgiMessage::Send { body: false }),
+        Some("http.request" | "http.disconnect" | "websocket.receive" | "websocket.disconnect") => {
+            return Some(AsgiMessage::Receive);
+        }
+        _ => {}
+    }
+    let ends = |suffix: &str| span.name.ends_with(suffix);
+    if ends(" http send") || ends(" websocket send") {
+        return Some(AsgiMessage::Send { body: false });
+    }
+    (ends(" http receive") || ends(" websocket receive")).then_some(AsgiMessage::Receive)
+}
+
+/// Reads one span.
+pub fn read(span: &Span) -> Option<Reading> {
+    match asgi_message(span) {
+        Some(AsgiMessage::Send { body }) => {
+            return Some(Reading { role: Role::AsgiSend { body }, ..Reading::of("http", "asgi send") });
+        }
+        Some(AsgiMessage::Receive) => {
+            return Some(Reading { role: Role::Noise, ..Reading::of("http", "asgi receive") });
+        }
+        None => {}
+    }
+    if !METHODS.iter().any(|key| span.attributes.has(key)) {
+        return None;
+    }
+    let rule = match span.kind {
+        SpanKind::Server => "server span",
+        SpanKind::Client => "client span",
+        _ => "inner span",
+    };
+    Some(Reading::of("http", rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Value;
+    use crate::normalise::dialect::{self, sample};
+
+    #[test]
+    fn old_and_new_names_tell_method_and_status() {
+        for (method, status) in
+            [("http.method", "http.status_code"), ("http.request.method", "http.response.status_code")]
+        {
+            let attributes = [(method, sample::text("POST")), (status, sample::text("503"))];
+            let reading = dialect::read(&sample::span("POST /v1", SpanKind::Server, 5, &attributes));
+            assert_eq!((reading.dialect.as_ref(), reading.rule.as_ref()), ("http", "server span"));
+            assert_eq!((reading.phase, reading.role, reading.http_status), (None, Role::Plain, Some(503)));
+        }
+        let number = [("http.method", sample::text("GET")), ("http.status_code", Value::Int(200))];
+        assert_eq!(dialect::read(&sample::span("x", SpanKind::Client, 5, &number)).http_status, Some(200));
+    }
+
+    #[test]
+    fn asgi_messages_are_known_by_type_and_by_name() {
+        for (name, kind, role) in [
+            ("POST /v1 http send", "http.response.body", Role::AsgiSend { body: true }),
+            ("POST /v1 http send", "http.response.start", Role::AsgiSend { body: false }),
+            ("POST /v1 http receive", "http.request", Role::Noise),
+        ] {
+            let attributes = [(ASGI_TYPE, sample::text(kind))];
+            assert_eq!(dialect::read(&sample::span(name, SpanKind::Internal, 0, &attributes)).role, role);
+        }
+        let named = sample::span("POST /v1 http send", SpanKind::Internal, 0, &[]);
+        assert_eq!(dialect::read(&named).role, Role::AsgiSend { body: false });
+    }
+}
