@@ -1,10 +1,18 @@
 //! Digests, quantiles, intervals, bounds, coverage: pure.
+//!
+//! Requests become [`cell`]s; a [`Question`] asks the cells of a window and gets an [`Answer`].
 
+pub mod answer;
+pub mod bias;
 pub mod bounds;
+pub mod cell;
+pub mod coverage;
 pub mod digest;
 pub mod interval;
-pub mod metric;
 pub mod quantile;
+pub mod sample;
+pub mod scope;
+pub mod summary;
 
-pub use metric::{Metric, Reading, Section, Unit};
+pub use answer::{Answer, Contents, Group, Question};
 pub use quantile::Quantile;

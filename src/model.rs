@@ -3,6 +3,8 @@
 pub mod dimension;
 pub mod flag;
 pub mod id;
+pub mod metric;
+pub mod observation;
 pub mod phase;
 pub mod record;
 pub mod request;
@@ -13,6 +15,8 @@ pub mod time;
 pub use dimension::{Dimension, Dimensions};
 pub use flag::{Flag, Flags};
 pub use id::{SpanId, TraceId};
+pub use metric::{Metric, Reading, Section, Unit};
+pub use observation::{Labels, Observation, Readings};
 pub use phase::{Phase, ServerPhase, ServerPhases};
 pub use record::{ClientRecord, Completeness, ResponseMetrics, ResultClass, Setup, StreamSummary};
 pub use request::{ClientSide, JoinMethod, Rates, Request, ServerSide, State, TtftPhases};

@@ -1,6 +1,8 @@
 //! What is measured on a request: the columns of a joined row that have a distribution.
 
-use crate::model::{ClientSide, Nanos, Rates, Request, ServerPhases, ServerSide, State, TtftPhases};
+use super::phase::ServerPhases;
+use super::request::{ClientSide, Rates, Request, ServerSide, State, TtftPhases};
+use super::time::Nanos;
 
 /// How a metric is stored and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -304,7 +306,8 @@ mod tests {
         let columns: HashSet<&str> = Metric::ALL.iter().map(|metric| metric.column()).collect();
         assert_eq!(numbers.len(), Metric::ALL.len());
         assert_eq!(columns.len(), Metric::ALL.len());
-        for metric in Metric::ALL {
+        for (position, metric) in Metric::ALL.iter().enumerate() {
+            assert_eq!(*metric as usize, position, "readings are kept by number");
             assert_eq!(Metric::from_number(*metric as u8), Some(*metric));
             assert_eq!(Metric::from_column(metric.column()), Some(*metric));
         }

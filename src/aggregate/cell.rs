@@ -1,0 +1,225 @@
+//! What many requests with the same labels, state and result are together: counts, and the values of each metric.
+//!
+//! Cells are the only form in which requests reach an answer. Read from rows they hold the values themselves; read from
+//! rollups they hold digests, and an answer cannot tell the difference but by its method.
+
+use std::collections::BTreeMap;
+
+use super::sample::Values;
+use crate::model::{Flag, Metric, Observation, ResultClass, State};
+
+/// What the requests of a cell have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellKey {
+    /// The stored id of their labels.
+    pub labels: i64,
+    /// What became of them.
+    pub state: State,
+    /// How they ended.
+    pub result: Option<ResultClass>,
+}
+
+impl CellKey {
+    /// Of the cell to which a request belongs.
+    pub fn of(observation: &Observation) -> Self {
+        Self { labels: observation.labels, state: observation.state, result: observation.result }
+    }
+}
+
+/// How many requests a cell holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// All.
+    pub requests: u64,
+    /// Those with a client record.
+    pub client: u64,
+    /// Those with a server's entry span.
+    pub server: u64,
+    /// Client records whose traceparent asked for no sampling.
+    pub sampled_out: u64,
+    /// Excluded ones by their reason.
+    pub excluded: BTreeMap<Flag, u64>,
+}
+
+impl Counts {
+    /// Counts one request.
+    pub fn add(&mut self, observation: &Observation) {
+        // Records that collide are not believed, but one did come.
+        let has_client = observation.has_client || observation.flags.has(Flag::TraceIdCollision);
+        self.requests += 1;
+        self.client += u64::from(has_client);
+        self.server += u64::from(observation.has_server);
+        self.sampled_out += u64::from(observation.has_client && observation.flags.has(Flag::SampledOut));
+        if observation.state == State::Excluded {
+            // An entry span without a valid end excludes too, though its flag alone does not say so.
+            let reason = observation.flags.exclusion().unwrap_or(Flag::ClockInvalid);
+            *self.excluded.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Adds the counts of another cell.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.client += other.client;
+        self.server += other.server;
+        self.sampled_out += other.sampled_out;
+        for (reason, n) in &other.excluded {
+            *self.excluded.entry(*reason).or_default() += n;
+        }
+    }
+}
+
+/// What a cell keeps values of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Series {
+    /// A metric as it is.
+    Of(Metric),
+    /// Of requests that were cut off: their TTFT, or where no token came the time for which none did.
+    CensoredTtft,
+}
+
+impl Series {
+    const CENSORED_TTFT: u8 = 255;
+
+    /// The number under which it is stored.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Of(metric) => metric as u8,
+            Self::CensoredTtft => Self::CENSORED_TTFT,
+        }
+    }
+
+    /// From the stored number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        if number == Self::CENSORED_TTFT {
+            return Some(Self::CensoredTtft);
+        }
+        Metric::from_number(number).map(Self::Of)
+    }
+}
+
+/// Whether a result means that the answer was cut off, so that its duration is only a lower bound.
+pub const fn is_cut_off(result: Option<ResultClass>) -> bool {
+    matches!(result, Some(ResultClass::Timeout | ResultClass::Cancelled | ResultClass::Truncated))
+}
+
+/// Counts and values of the requests that share a key.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cell {
+    /// How many.
+    pub counts: Counts,
+    /// The values of every series that has any.
+    pub series: BTreeMap<Series, Values>,
+}
+
+impl Cell {
+    /// Adds one request of the cell's key. Only metrics that count in its state are kept.
+    pub fn add(&mut self, observation: &Observation) {
+        self.counts.add(observation);
+        for metric in Metric::ALL.iter().copied().filter(|metric| metric.counts_in(observation.state)) {
+            if let Some(value) = observation.readings.get(metric) {
+                self.push(Series::Of(metric), value);
+            }
+        }
+        if is_cut_off(observation.result) && Metric::Ttft.counts_in(observation.state) {
+            let readings = &observation.readings;
+            if let Some(value) = readings.get(Metric::Ttft).or_else(|| readings.get(Metric::Duration)) {
+                self.push(Series::CensoredTtft, value);
+            }
+        }
+    }
+
+    fn push(&mut self, series: Series, value: f64) {
+        self.series.entry(series).or_default().push(value);
+    }
+
+    /// The same cell with every series as a digest, which is what is stored of it.
+    #[must_use]
+    pub fn digested(self) -> Self {
+        let series = self.series.into_iter().map(|(series, values)| (series, values.digested())).collect();
+        Self { counts: self.counts, series }
+    }
+}
+
+/// Sorts requests into cells.
+pub fn cells<'a>(observations: impl IntoIterator<Item = &'a Observation>) -> BTreeMap<CellKey, Cell> {
+    let mut cells: BTreeMap<CellKey, Cell> = BTreeMap::new();
+    for observation in observations {
+        cells.entry(CellKey::of(observation)).or_default().add(observation);
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::{Flags, Readings, UnixNanos};
+
+    fn observation(state: State, result: ResultClass, value: f64) -> Observation {
+        let mut readings = Readings::NONE;
+        readings.set(Metric::Duration, Some(value));
+        readings.set(Metric::GpuQueue, Some(value / 3.0));
+        let flags = Flags::NONE;
+        let window_at = UnixNanos(0);
+        Observation {
+            labels: 7,
+            window_at,
+            state,
+            result: Some(result),
+            flags,
+            has_client: true,
+            has_server: true,
+            readings,
+        }
+    }
+
+    #[test]
+    fn stored_numbers_lead_back() {
+        let all = Metric::ALL.iter().copied().map(Series::Of).chain([Series::CensoredTtft]);
+        for series in all {
+            assert_eq!(Series::from_number(series.number()), Some(series));
+        }
+        assert_eq!(Series::from_number(200), None);
+    }
+
+    #[test]
+    fn a_cell_keeps_only_what_counts_in_its_state() {
+        let lone = observation(State::ClientOnly, ResultClass::Ok, 9.0);
+        let cell = &cells([&lone])[&CellKey::of(&lone)];
+        assert_eq!(cell.series.keys().copied().collect::<Vec<_>>(), [Series::Of(Metric::Duration)]);
+        let excluded = observation(State::Excluded, ResultClass::Ok, 9.0);
+        let cell = &cells([&excluded])[&CellKey::of(&excluded)];
+        assert_eq!((cell.series.len(), cell.counts.excluded.get(&Flag::ClockInvalid)), (0, Some(&1)));
+    }
+
+    #[test]
+    fn a_cut_off_request_without_a_token_is_censored_at_its_duration() {
+        let mut timeout = observation(State::ClientOnly, ResultClass::Timeout, 60.0);
+        let series = |observation: &Observation| cells([observation])[&CellKey::of(observation)].series.clone();
+        assert_eq!(series(&timeout)[&Series::CensoredTtft], Values::Exact(vec![60.0]));
+        timeout.readings.set(Metric::Ttft, Some(2.0));
+        assert_eq!(series(&timeout)[&Series::CensoredTtft], Values::Exact(vec![2.0]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_rows_does_not_change_what_is_stored(
+            rows in prop::collection::vec((0_usize..5, 0_usize..5, 0.0_f64..1e12), 1..300),
+            seed in any::<u64>(),
+        ) {
+            let build = |(state, result, value): &(usize, usize, f64)| {
+                observation(State::ALL[*state], ResultClass::ALL[*result], *value)
+            };
+            let straight: Vec<Observation> = rows.iter().map(build).collect();
+            let mut shuffled = straight.clone();
+            shuffled.rotate_left(seed as usize % straight.len());
+            shuffled.reverse();
+            let digested = |rows: &[Observation]| -> Vec<_> {
+                cells(rows).into_iter().map(|(key, cell)| (key, cell.digested())).collect()
+            };
+            prop_assert_eq!(digested(&straight), digested(&shuffled));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The values of one distribution, kept whole or as a digest.
+
+use super::digest::Digest;
+
+/// How a quantile was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// From all values.
+    Exact,
+    /// From a digest, with a rank error.
+    Digest,
+}
+
+impl Method {
+    /// The name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Digest => "digest",
+        }
+    }
+}
+
+/// Values of a part of a distribution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// All of them, in any order.
+    Exact(Vec<f64>),
+    /// Their digest.
+    Digest(Digest),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Exact(Vec::new())
+    }
+}
+
+impl Values {
+    /// Adds one finite value. A digest takes none: it is built from all of its values at once.
+    pub(super) fn push(&mut self, value: f64) {
+        if let Self::Exact(values) = self {
+            values.push(value);
+        }
+    }
+
+    /// The same values as a digest.
+    #[must_use]
+    pub fn digested(self) -> Self {
+        Self::Digest(self.into_digest())
+    }
+
+    fn into_digest(self) -> Digest {
+        match self {
+            Self::Exact(values) => Digest::from_sorted(&sorted(values)),
+            Self::Digest(digest) => digest,
+        }
+    }
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// A distribution that can be asked for ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sample {
+    /// All values, ascending.
+    Exact(Vec<f64>),
+    /// A digest.
+    Digest(Digest),
+}
+
+impl Sample {
+    /// From all parts at once, in their order: whole where every part is.
+    pub fn of(parts: Vec<Values>) -> Self {
+        let whole = parts.iter().all(|part| matches!(part, Values::Exact(_)));
+        if !whole {
+            return Self::Digest(Digest::merged(parts.into_iter().map(Values::into_digest).collect()));
+        }
+        let mut all = Vec::new();
+        for part in parts {
+            if let Values::Exact(values) = part {
+                all.extend(values);
+            }
+        }
+        Self::Exact(sorted(all))
+    }
+
+    /// How its quantiles are found.
+    pub const fn method(&self) -> Method {
+        match self {
+            Self::Exact(_) => Method::Exact,
+            Self::Digest(_) => Method::Digest,
+        }
+    }
+
+    /// How many values.
+    pub fn n(&self) -> u64 {
+        match self {
+            Self::Exact(values) => values.len() as u64,
+            Self::Digest(digest) => digest.n(),
+        }
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        match self {
+            Self::Exact(values) => values.iter().sum(),
+            Self::Digest(digest) => digest.sum(),
+        }
+    }
+
+    /// The largest.
+    pub fn max(&self) -> Option<f64> {
+        match self {
+            Self::Exact(values) => values.last().copied(),
+            Self::Digest(digest) => digest.max(),
+        }
+    }
+
+    /// The value of a `rank`, the smallest being 1; `None` outside 1 to n.
+    pub fn value_at(&self, rank: u64) -> Option<f64> {
+        match self {
+            Self::Exact(values) => values.get(usize::try_from(rank.checked_sub(1)?).ok()?).copied(),
+            Self::Digest(digest) => digest.value_at(rank),
+        }
+    }
+
+    /// How many ranks the value of a `rank` may be off.
+    pub fn rank_error(&self, rank: u64) -> u64 {
+        match self {
+            Self::Exact(_) => 0,
+            Self::Digest(digest) => digest.rank_error(rank),
+        }
+    }
+
+    /// The value that surely does not lie above that of a `rank`.
+    pub fn at_most(&self, rank: u64) -> Option<f64> {
+        self.value_at(rank.saturating_sub(self.rank_error(rank)).max(1))
+    }
+
+    /// The value that surely does not lie below that of a `rank`.
+    pub fn at_least(&self, rank: u64) -> Option<f64> {
+        self.value_at((rank + self.rank_error(rank)).min(self.n()))
+    }
+}
