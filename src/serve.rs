@@ -1,5 +1,87 @@
 //! REST: router, errors, one file a resource, OpenAPI.
 
 pub mod error;
+mod health;
+mod metrics;
+mod openapi;
 pub mod query;
+pub mod source;
 pub mod trace;
+
+use std::any::Any;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use utoipa::openapi::OpenApi;
+
+use self::error::ApiError;
+use self::source::{Readiness, TraceSource};
+
+#[cfg(test)]
+mod tests;
+
+/// How long open calls may finish when the process stops.
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
+
+/// What the resources read from.
+#[derive(Clone)]
+pub struct Sources {
+    /// Explains single traces.
+    pub traces: Arc<dyn TraceSource>,
+    /// Knows whether the process can do its work.
+    pub readiness: Arc<dyn Readiness>,
+    /// Renders the metrics.
+    pub recorder: PrometheusHandle,
+}
+
+/// All routes that answer questions, and the document that describes them. `uploads` are routes that take records in;
+/// they share the listener and the answers to unknown paths.
+pub fn router(sources: Sources, uploads: Router) -> (Router, OpenApi) {
+    let (reads, document) = openapi::router()
+        .merge(trace::routes(sources.traces))
+        .merge(health::routes(sources.readiness))
+        .merge(metrics::routes(sources.recorder))
+        .split_for_parts();
+    let router = reads
+        .layer(CompressionLayer::new())
+        .merge(openapi::document_route(document.clone()))
+        .merge(uploads)
+        .fallback(error::unknown_path)
+        .method_not_allowed_fallback(error::wrong_method)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(metrics::measure));
+    (router, document)
+}
+
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    ApiError::internal("a handler panicked").into_response()
+}
+
+/// Serves `router` on `listener` until `stop`, then lets open calls finish for ten seconds at most.
+///
+/// # Errors
+/// A failure of the listener.
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
+    let shutdown = stop.clone().cancelled_owned();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(shutdown).into_future();
+    let overdue = async {
+        stop.cancelled().await;
+        tokio::time::sleep(DRAIN_GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = overdue => {
+            tracing::warn!(grace = ?DRAIN_GRACE, "http calls were still open when the program stopped");
+            Ok(())
+        }
+    }
+}

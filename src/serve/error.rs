@@ -55,6 +55,12 @@ pub enum ApiError {
         /// When to try again.
         retry_after: Duration,
     },
+    /// The process cannot do its work for now.
+    #[error("not ready: {}", reasons.join("; "))]
+    NotReady {
+        /// What is in the way, each with what to do about it.
+        reasons: Vec<String>,
+    },
     /// A fault of ours: logged whole, shown in general terms.
     #[error("the server failed to answer; its log says why")]
     Internal(#[source] Box<dyn StdError + Send + Sync>),
@@ -82,6 +88,10 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     accepted: Vec<String>,
+    /// What is in the way of being ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    reasons: Vec<String>,
 }
 
 impl ApiError {
@@ -100,19 +110,32 @@ impl ApiError {
             Self::UnknownPath { .. } | Self::UnknownTrace(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Parameter { .. } => StatusCode::BAD_REQUEST,
-            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::NotReady { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     fn into_problem(self, status: StatusCode) -> Problem {
         let detail = self.to_string();
-        let (parameter, accepted) = match self {
-            Self::Parameter { name, accepted, .. } => (Some(name), accepted),
-            _ => (None, Vec::new()),
-        };
         let title = status.canonical_reason().unwrap_or("Error");
-        Problem { kind: "about:blank", title, status: status.as_u16(), detail, parameter, accepted }
+        let mut problem = Problem {
+            kind: "about:blank",
+            title,
+            status: status.as_u16(),
+            detail,
+            parameter: None,
+            accepted: Vec::new(),
+            reasons: Vec::new(),
+        };
+        match self {
+            Self::Parameter { name, accepted, .. } => {
+                problem.parameter = Some(name);
+                problem.accepted = accepted;
+            }
+            Self::NotReady { reasons } => problem.reasons = reasons,
+            _ => {}
+        }
+        problem
     }
 }
 

@@ -1,0 +1,47 @@
+//! What the resources read from. The parts behind implement these traits, so that a resource knows no database and can be
+//! tested without one.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use thiserror::Error;
+
+use super::error::ApiError;
+use super::trace::Explained;
+use crate::model::TraceId;
+
+/// Why nothing could be read.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The database is away for now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A fault of ours.
+    #[error(transparent)]
+    Internal(#[from] Box<dyn StdError + Send + Sync>),
+}
+
+/// What a reader is told to wait while the database is away.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+impl From<SourceError> for ApiError {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Unavailable(detail) => Self::Unavailable { detail, retry_after: RETRY_AFTER },
+            SourceError::Internal(source) => Self::Internal(source),
+        }
+    }
+}
+
+/// Explains single traces.
+pub trait TraceSource: Send + Sync + 'static {
+    /// All requests of a trace; empty where nothing of it is stored.
+    fn explain(&self, trace: TraceId) -> BoxFuture<'_, Result<Vec<Explained>, SourceError>>;
+}
+
+/// Knows whether the process can do its work.
+pub trait Readiness: Send + Sync + 'static {
+    /// What is in the way, each with what to do about it; empty where nothing is.
+    fn obstacles(&self) -> BoxFuture<'_, Vec<String>>;
+}

@@ -1,0 +1,198 @@
+//! The router as a reader meets it, over sources without a database; and the document against real answers.
+
+use axum::body::{Body, to_bytes};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use axum::http::{Method, Request, StatusCode};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::source::SourceError;
+use super::trace::Explained;
+use super::*;
+use crate::model::TraceId;
+
+const KNOWN: &str = "0000000000000007000000000000012f";
+const SEVERAL: &str = "00000000000000070000000000000002";
+const AWAY: &str = "00000000000000070000000000000003";
+const BROKEN: &str = "00000000000000070000000000000004";
+const UNKNOWN: &str = "00000000000000070000000000000005";
+
+struct Fixture;
+
+impl TraceSource for Fixture {
+    fn explain(&self, trace: TraceId) -> BoxFuture<'_, Result<Vec<Explained>, SourceError>> {
+        let one = trace::tests::explained;
+        let answer = match trace.to_string().as_str() {
+            KNOWN => Ok(vec![one()]),
+            SEVERAL => Ok(vec![one(), one()]),
+            AWAY => Err(SourceError::Unavailable("the database is away".into())),
+            BROKEN => panic!("a fault in a source"),
+            _ => Ok(Vec::new()),
+        };
+        async { answer }.boxed()
+    }
+}
+
+struct Obstacles(Vec<String>);
+
+impl Readiness for Obstacles {
+    fn obstacles(&self) -> BoxFuture<'_, Vec<String>> {
+        async { self.0.clone() }.boxed()
+    }
+}
+
+fn parts(obstacles: &[&str]) -> (Router, Value) {
+    let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
+    let recorder = crate::telemetry::init_metrics().expect("the only recorder");
+    let sources = Sources { traces: Arc::new(Fixture), readiness: Arc::new(readiness), recorder };
+    let (router, document) = router(sources, Router::new());
+    (router, serde_json::to_value(document).expect("JSON"))
+}
+
+/// An answer, read whole.
+struct Answer {
+    status: StatusCode,
+    form: String,
+    allow: Option<String>,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+async fn ask(router: &Router, method: Method, path: &str, accept: &str) -> Answer {
+    let request = Request::builder().method(method).uri(path).header(ACCEPT, accept).body(Body::empty());
+    let response = router.clone().oneshot(request.expect("a request")).await.expect("infallible");
+    let header = |name| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
+    let (status, allow) = (response.status(), header(ALLOW));
+    let form = header(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default().to_owned();
+    let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body in memory");
+    Answer { status, form, allow, body: String::from_utf8(body.to_vec()).expect("UTF-8") }
+}
+
+async fn get(path: &str) -> Answer {
+    ask(&parts(&[]).0, Method::GET, path, "*/*").await
+}
+
+/// Checks one answer against what the document promises for its route.
+fn conforms(document: &Value, template: &str, answer: &Answer) {
+    let promised = &document["paths"][template]["get"]["responses"][answer.status.as_str()];
+    let content = &promised["content"][&answer.form];
+    assert!(content.is_object(), "{template}: {} {:?} is not promised: {promised}", answer.status, answer.form);
+    if !answer.form.ends_with("json") {
+        return;
+    }
+    let mut schema = content["schema"].clone();
+    schema["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
+    let body = answer.json();
+    let faults: Vec<String> = validator.iter_errors(&body).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{template}: {faults:?} in {body}");
+}
+
+#[tokio::test]
+async fn every_route_answers_as_its_document_says() {
+    let (router, document) = parts(&[]);
+    let paths = document["paths"].as_object().expect("paths");
+    assert!(paths.len() >= 6, "only {} paths are documented", paths.len());
+    for (template, operations) in paths {
+        assert!(operations["get"]["responses"].is_object(), "{template} is not read");
+        for id in [KNOWN, SEVERAL, AWAY, BROKEN, UNKNOWN, "xyz"] {
+            let path = template.replace("{trace_id}", id);
+            let answer = ask(&router, Method::GET, &path, "*/*").await;
+            if id != BROKEN || !template.contains("{trace_id}") {
+                conforms(&document, template, &answer);
+            }
+        }
+    }
+    let text = ask(&router, Method::GET, &format!("/api/v1/traces/{KNOWN}"), "text/plain").await;
+    conforms(&document, "/api/v1/traces/{trace_id}", &text);
+    let refused = ask(&router, Method::GET, &format!("/api/v1/traces/{KNOWN}?form=text"), "*/*").await;
+    conforms(&document, "/api/v1/traces/{trace_id}", &refused);
+}
+
+#[test]
+fn the_document_changes_only_on_purpose() {
+    let (_, mut document) = parts(&[]);
+    document["info"]["version"] = "[version]".into();
+    insta::assert_json_snapshot!(document);
+}
+
+#[tokio::test]
+async fn a_trace_is_json_unless_text_is_asked_for() {
+    let (router, _) = parts(&[]);
+    let path = format!("/api/v1/traces/{KNOWN}");
+    for (accept, form) in [
+        ("*/*", "application/json"),
+        ("text/html, application/json;q=0.9", "application/json"),
+        ("text/plain", "text/plain"),
+        ("application/yaml, text/plain;q=0.5", "text/plain"),
+    ] {
+        assert_eq!(ask(&router, Method::GET, &path, accept).await.form, form, "{accept}");
+    }
+    let upper =
+        ask(&router, Method::GET, &path.to_uppercase().replace("/API/V1/TRACES", "/api/v1/traces"), "*/*").await;
+    assert_eq!(upper.json()["trace_id"], KNOWN);
+}
+
+#[tokio::test]
+async fn every_failure_is_a_problem_that_says_what_to_change() {
+    let (router, _) = parts(&[]);
+    for (path, status, told) in [
+        ("/api/v2/traces", 404, "/openapi.json"),
+        (&*format!("/api/v1/traces/{UNKNOWN}"), 404, "check the id"),
+        ("/api/v1/traces/12", 400, "give 32 hexadecimal digits"),
+        ("/api/v1/traces/%ff", 400, "UTF-8"),
+        (&*format!("/api/v1/traces/{KNOWN}?x=1"), 400, "takes none"),
+        (&*format!("/api/v1/traces/{AWAY}"), 503, "the database is away"),
+        (&*format!("/api/v1/traces/{BROKEN}"), 500, "its log says why"),
+    ] {
+        let answer = ask(&router, Method::GET, path, "*/*").await;
+        assert_eq!((answer.status.as_u16(), answer.form.as_str()), (status, "application/problem+json"), "{path}");
+        let detail = answer.json()["detail"].as_str().expect("a detail").to_owned();
+        assert!(detail.contains(told), "{path}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_which_ones_there_are() {
+    let (router, _) = parts(&[]);
+    let answer = ask(&router, Method::DELETE, "/healthz", "*/*").await;
+    assert_eq!((answer.status, answer.form.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "application/problem+json"));
+    assert_eq!(answer.allow.as_deref(), Some("GET,HEAD"));
+}
+
+#[tokio::test]
+async fn readiness_gives_its_reasons() {
+    assert_eq!(get("/readyz").await.json(), serde_json::json!({"status": "ready"}));
+    let (router, document) = parts(&["the database is away"]);
+    let answer = ask(&router, Method::GET, "/readyz", "*/*").await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.json()["reasons"], serde_json::json!(["the database is away"]));
+    conforms(&document, "/readyz", &answer);
+    assert_eq!(ask(&router, Method::GET, "/healthz", "*/*").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn answers_are_measured_by_route_and_not_by_path() {
+    get(&format!("/api/v1/traces/{UNKNOWN}")).await;
+    get("/no/such/path").await;
+    let text = get("/metrics").await.body;
+    assert!(text.contains("route=\"/api/v1/traces/{trace_id}\",status=\"404\""), "{text}");
+    assert!(text.contains("route=\"none\",status=\"404\""), "{text}");
+    assert!(!text.contains(UNKNOWN));
+}
+
+#[tokio::test]
+async fn pages_need_nothing_from_elsewhere() {
+    for path in ["/", "/docs"] {
+        let answer = get(path).await;
+        assert_eq!((answer.status, answer.form.as_str()), (StatusCode::OK, "text/html"));
+        assert!(!answer.body.contains("http://") && !answer.body.contains("https://"), "{path} names another host");
+    }
+}
