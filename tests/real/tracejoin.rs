@@ -1,0 +1,143 @@
+//! The built `tracejoin` binary, driven from outside.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use reqwest::{Client, Response};
+use serde_json::Value;
+
+use crate::process::Process;
+use crate::scratch::Scratch;
+
+/// How long a start may take: the private database is made first.
+const START: Duration = Duration::from_secs(60);
+
+/// Where its data is.
+pub enum Store {
+    /// A private PostgreSQL in the test's folder.
+    Private,
+    /// A server that is there already.
+    Url(String),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    pub otlp_grpc: SocketAddr,
+    pub otlp_http: SocketAddr,
+    pub http: SocketAddr,
+}
+
+pub struct Tracejoin {
+    pub addresses: Addresses,
+    store: Store,
+    client: Client,
+    process: Option<Process>,
+}
+
+impl Tracejoin {
+    pub async fn start(scratch: &Scratch, store: Store) -> Self {
+        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let addresses = Addresses { otlp_grpc: any, otlp_http: any, http: any };
+        let mut started = Self { addresses, store, client: Client::new(), process: None };
+        started.resume(scratch).await;
+        started
+    }
+
+    /// Starts it again on the same data and at the same addresses.
+    pub async fn resume(&mut self, scratch: &Scratch) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
+        command.args(["serve", "--settle", "1s", "--join-deadline", "5s"]).env_remove("DATABASE_URL");
+        command.args(["--otlp-grpc-addr", &self.addresses.otlp_grpc.to_string()]);
+        command.args(["--otlp-http-addr", &self.addresses.otlp_http.to_string()]);
+        command.args(["--http-addr", &self.addresses.http.to_string()]);
+        match &self.store {
+            Store::Private => command.arg("--data-dir").arg(scratch.join("data")),
+            Store::Url(url) => command.arg("--database-url").arg(url),
+        };
+        let mut process = Process::spawn(scratch, "tracejoin", &mut command);
+        self.addresses = process.wait_for_output(START, read_addresses).await;
+        self.process = Some(process);
+        let ready = async || self.get("/readyz").await.is_some_and(|answer| answer.status().is_success());
+        let deadline = Instant::now() + START;
+        while !ready().await {
+            assert!(Instant::now() < deadline, "tracejoin is not ready:\n{}", self.log_tail());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends it with a signal and waits until it is gone.
+    pub async fn stop(&mut self, signal: Signal) {
+        let process = self.process.take().expect("tracejoin runs");
+        process.stop(signal).await;
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addresses.http)
+    }
+
+    /// `None` where nobody answers.
+    pub async fn get(&self, path: &str) -> Option<Response> {
+        self.client.get(self.url(path)).send().await.ok()
+    }
+
+    pub async fn get_json(&self, path: &str) -> Value {
+        let answer = self.get(path).await.unwrap_or_else(|| panic!("nobody answers GET {path}:\n{}", self.log_tail()));
+        let status = answer.status();
+        let text = answer.text().await.expect("a body");
+        assert!(status.is_success(), "GET {path}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("GET {path}: {error} in {text}"))
+    }
+
+    pub async fn trace(&self, trace_id: &str) -> Value {
+        self.get_json(&format!("/api/v1/traces/{trace_id}")).await
+    }
+
+    /// The coverage of the last hour, of one test run or of everything.
+    pub async fn coverage(&self, run: Option<&str>) -> Value {
+        let filter = run.map(|run| format!("&run={run}")).unwrap_or_default();
+        self.get_json(&format!("/api/v1/phases?from=-1h{filter}")).await["coverage"].take()
+    }
+
+    /// Waits until `count` requests are matched and none is pending, and returns the coverage.
+    ///
+    /// It gives up after `patience`; the caller's assertions then tell what is missing.
+    pub async fn wait_until_matched(&self, count: usize, patience: Duration) -> Value {
+        let deadline = Instant::now() + patience;
+        loop {
+            let coverage = self.coverage(None).await;
+            let complete = coverage["matched"] == count && coverage["pending"] == 0 && coverage["server_only"] == 0;
+            if complete || Instant::now() > deadline {
+                return coverage;
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    /// Uploads records with the program's own importer and returns the summary that it prints.
+    pub fn import_records(&self, file: &Path) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
+        command.args(["import", "records"]).arg(file).args(["--json", "--server", &self.url("")]);
+        let output = command.output().expect("tracejoin import runs");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tracejoin import failed: {log}\n{}", self.log_tail());
+        let text = String::from_utf8_lossy(&output.stdout);
+        let summary = text.lines().last().unwrap_or_else(|| panic!("no summary: {log}"));
+        serde_json::from_str(summary).unwrap_or_else(|error| panic!("the summary {summary}: {error}"))
+    }
+
+    fn log_tail(&self) -> String {
+        self.process.as_ref().map(Process::log_tail).unwrap_or_default()
+    }
+}
+
+/// The three ready lines. Each names its listener and ends with an address.
+fn read_addresses(output: &str) -> Option<Addresses> {
+    let address = |listener: &str| {
+        let line = output.lines().find(|line| line.to_lowercase().contains(listener))?;
+        line.rsplit([' ', '/', '=']).find_map(|word| word.parse::<SocketAddr>().ok())
+    };
+    Some(Addresses { otlp_grpc: address("otlp/grpc")?, otlp_http: address("otlp/http")?, http: address("rest")? })
+}
