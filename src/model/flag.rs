@@ -145,9 +145,11 @@ impl Flags {
         Flag::ALL.iter().copied().filter(move |flag| self.has(*flag))
     }
 
-    /// The one that excludes a request from every distribution, if any.
+    /// Why an excluded request is excluded. A request may carry `clock_invalid` without being excluded; that flag is
+    /// the reason only where no other is.
     pub fn exclusion(self) -> Option<Flag> {
-        [Flag::TraceIdCollision, Flag::AmbiguousEntry, Flag::NegativeEnvelope].into_iter().find(|flag| self.has(*flag))
+        let reasons = [Flag::TraceIdCollision, Flag::AmbiguousEntry, Flag::NegativeEnvelope, Flag::ClockInvalid];
+        reasons.into_iter().find(|flag| self.has(*flag))
     }
 }
 

@@ -38,6 +38,16 @@ impl ResultClass {
         }
     }
 
+    /// From an HTTP status; 0 is no answer at all.
+    pub const fn from_status(status: i64) -> Self {
+        match status {
+            408 | 504 => Self::Timeout,
+            499 => Self::Cancelled,
+            0 | 400.. => Self::Error,
+            _ => Self::Ok,
+        }
+    }
+
     /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)

@@ -1,0 +1,289 @@
+//! From everything that is known of a trace to its joined requests.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::check::{self, Difference};
+use super::copies;
+use super::entry::{self, Entry};
+use super::identity::{self, ArrivedRecord, Claimant};
+use super::labels;
+use super::rates::rates;
+use super::server_side::{self, ServerPart};
+use super::tree::{Forest, Place};
+use super::view::{self, ExplainedSpan};
+use crate::model::{
+    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, Fragment, JoinMethod, Request, ServerPhases, Span,
+    SpanId, State, TraceId, UnixNanos,
+};
+use crate::normalise::dialect::Reading;
+
+/// Everything that arrived of a trace.
+#[derive(Debug, Clone)]
+pub struct TraceInputs {
+    /// The trace.
+    pub trace_id: TraceId,
+    /// Its spans, as they arrived.
+    pub fragments: Vec<Fragment>,
+    /// Its client records, as they arrived.
+    pub records: Vec<ArrivedRecord>,
+    /// When the first of all that arrived.
+    pub first_arrival: UnixNanos,
+    /// Whether more arrived than is kept.
+    pub oversized: bool,
+    /// How many spans are looked at.
+    pub span_limit: usize,
+}
+
+/// How far a trace has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Nothing arrived for the settling time.
+    pub settled: bool,
+    /// A lone side no longer waits for its other.
+    pub deadline_passed: bool,
+}
+
+/// A joined request with the spans that explain it.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// The request.
+    pub request: Request,
+    /// Its spans.
+    pub spans: Vec<ExplainedSpan>,
+}
+
+/// What a trace turned out to be.
+#[derive(Debug, Clone, Default)]
+pub struct Explained {
+    /// Its requests, one for each client record: records that collide each have one.
+    pub requests: Vec<Joined>,
+    /// Its spans, where there are spans but no request: no span among them is a server's entry.
+    pub stray_spans: Vec<ExplainedSpan>,
+}
+
+impl Explained {
+    /// The requests to show: of records that collide only the first, since none of them can be told apart.
+    pub fn shown(&self) -> Vec<&Joined> {
+        let collides = |joined: &&Joined| joined.request.flags.has(Flag::TraceIdCollision);
+        let first_collision = self.requests.iter().find(collides);
+        let others = self.requests.iter().filter(|joined| !collides(joined));
+        first_collision.into_iter().chain(others).collect()
+    }
+}
+
+/// Joins a trace. A function of its inputs alone: the order in which they arrived, how they were split into batches and
+/// how often they were sent make no difference.
+pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> Reading) -> Explained {
+    let copies = copies::choose(inputs.fragments, inputs.span_limit);
+    let claimants = identity::claimants(inputs.records);
+    let client_spans: BTreeSet<SpanId> = claimants.iter().filter_map(|claimant| claimant.span_id).collect();
+    let mut forest = Forest::grow(copies.spans, read, &client_spans);
+    let mut flags = copies.flags;
+    flags.extend(forest.flags);
+    flags.set_if(inputs.oversized, Flag::TraceTooLarge);
+    let claims = claims(&forest, claimants, &client_spans);
+    let held = forest.places();
+    let alone = claims.len() == 1;
+    let mut trace = Trace {
+        trace_id: inputs.trace_id,
+        first_arrival: inputs.first_arrival,
+        progress,
+        flags,
+        has_spans: !held.is_empty(),
+    };
+    if claims.is_empty() {
+        return Explained { requests: Vec::new(), stray_spans: view::spans(&forest, held, None) };
+    }
+    let parts: Vec<(Claim, Flags, Option<ServerPart>)> = claims
+        .into_iter()
+        .map(|claim| {
+            let mut own = Flags::NONE;
+            let part =
+                claim.measured().map(|(entry, record)| server_side::measure(&mut forest, entry, record, &mut own));
+            (claim, own, part)
+        })
+        .collect();
+    trace.flags.set_if(has_detached(&forest, &parts), Flag::DetachedSpans);
+    let requests = parts
+        .into_iter()
+        .map(|(claim, own, part)| {
+            let spans = match (&part, claim.entry) {
+                (Some(part), Entry::Span(entry)) if !alone => {
+                    let below = forest.subtree(entry).into_iter().filter(|place| held.contains(place));
+                    view::spans(&forest, below, Some(part))
+                }
+                (part, _) if alone => view::spans(&forest, held.clone(), part.as_ref()),
+                _ => Vec::new(),
+            };
+            Joined { request: trace.request(claim, own, part), spans }
+        })
+        .collect();
+    Explained { requests, stray_spans: Vec::new() }
+}
+
+/// A client record, or none, and the entry span that it found.
+struct Claim {
+    record: Option<ClientRecord>,
+    span_id: Option<SpanId>,
+    entry: Entry,
+    collides: bool,
+}
+
+impl Claim {
+    /// The entry span to measure and the record to measure it against; a collision has no phases.
+    fn measured(&self) -> Option<(Place, Option<&ClientRecord>)> {
+        match self.entry {
+            Entry::Span(entry) if !self.collides => Some((entry, self.record.as_ref())),
+            _ => None,
+        }
+    }
+}
+
+/// Who claims which entry span. Records that share one collide, and so do records of one identity that differ.
+fn claims(forest: &Forest, claimants: Vec<Claimant>, client_spans: &BTreeSet<SpanId>) -> Vec<Claim> {
+    if claimants.is_empty() {
+        let entry = entry::find(forest, None, client_spans);
+        let lone = Claim { record: None, span_id: None, entry, collides: false };
+        return if entry == Entry::Missing { Vec::new() } else { vec![lone] };
+    }
+    let mut claims = Vec::new();
+    let mut sharing: HashMap<Place, usize> = HashMap::new();
+    for claimant in claimants {
+        let mut others = client_spans.clone();
+        if let Some(own) = claimant.span_id {
+            others.remove(&own);
+        }
+        let entry = entry::find(forest, claimant.span_id, &others);
+        if let Entry::Span(place) = entry {
+            *sharing.entry(place).or_default() += 1;
+        }
+        let collides = claimant.records.len() > 1;
+        for record in claimant.records {
+            claims.push(Claim { record: Some(record), span_id: claimant.span_id, entry, collides });
+        }
+    }
+    for claim in &mut claims {
+        if let Entry::Span(place) = claim.entry {
+            claim.collides |= sharing[&place] > 1;
+        }
+    }
+    claims
+}
+
+/// Whether a server's or classified span lies neither in a request nor above one.
+fn has_detached(forest: &Forest, parts: &[(Claim, Flags, Option<ServerPart>)]) -> bool {
+    let mut placed = vec![false; forest.places().len()];
+    for (claim, ..) in parts {
+        match claim.entry {
+            Entry::Span(entry) => {
+                for place in forest.subtree(entry).into_iter().chain(forest.ancestors(entry)) {
+                    placed[place] = true;
+                }
+            }
+            // Which of them would be detached is not known either.
+            Entry::Ambiguous => return false,
+            Entry::Missing => {}
+        }
+    }
+    forest.places().any(|place| {
+        let node = forest.node(place);
+        let tells = node.reading.phase.is_some() || !node.reading.laid.is_empty();
+        !placed[place] && (node.is_server() || node.is_engine() || tells)
+    })
+}
+
+/// What all requests of a trace share.
+struct Trace {
+    trace_id: TraceId,
+    first_arrival: UnixNanos,
+    progress: Progress,
+    flags: Flags,
+    has_spans: bool,
+}
+
+impl Trace {
+    fn request(&self, claim: Claim, own: Flags, part: Option<ServerPart>) -> Request {
+        let mut flags = self.flags;
+        flags.extend(own);
+        flags.set_if(claim.collides, Flag::TraceIdCollision);
+        flags.set_if(claim.entry == Entry::Ambiguous, Flag::AmbiguousEntry);
+        flags.set_if(claim.entry == Entry::Missing && self.has_spans, Flag::NoEntrySpan);
+        let record = claim.record.as_ref();
+        flags.set_if(record.is_some_and(|record| record.sampled == Some(false)), Flag::SampledOut);
+        let difference = match (record, &part) {
+            (Some(record), Some(part)) => check::compare(record, part, &mut flags),
+            (None, Some(part)) => Difference { excluded: part.side.is_none(), ..Difference::default() },
+            _ => Difference { excluded: claim.collides || claim.entry == Entry::Ambiguous, ..Difference::default() },
+        };
+        let phases = part.as_ref().and_then(|part| part.phases);
+        if let Some(phases) = phases {
+            flag_unknown(&phases, &mut flags);
+        }
+        let told = part.as_ref().map(|part| part.told.clone()).unwrap_or_default();
+        let client_dimensions = record.map(labels::of_client).unwrap_or_default();
+        let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
+        let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
+        let stream = record.and_then(|record| record.stream);
+        Request {
+            trace_id: self.trace_id,
+            client_span: claim.span_id,
+            window_at: record.and_then(|record| record.started_at).unwrap_or(self.first_arrival),
+            state: self.state(&claim, difference.excluded),
+            result: record.map(|record| record.result).or(part.as_ref().and_then(|part| part.result)),
+            flags,
+            join_method: JoinMethod::TraceId,
+            client: record.map(client_side),
+            server: part.as_ref().and_then(|part| part.side),
+            network_envelope: difference.network_envelope,
+            wall_envelope: difference.wall_envelope,
+            phases,
+            ttft: difference.ttft,
+            rates: rates(record, output_tokens, phases.and_then(|phases| phases.generation)),
+            stream,
+            completeness: stream.and_then(|s| Completeness::from_parts(s.done_received, s.missing_seq)),
+            input_tokens,
+            output_tokens,
+            dimensions: if record.is_some() || part.is_some() {
+                labels::complete(&client_dimensions, &told)
+            } else {
+                Dimensions::default()
+            },
+            client_dimensions,
+        }
+    }
+
+    /// pending > excluded > matched > `client_only` or `server_only`.
+    fn state(&self, claim: &Claim, excluded: bool) -> State {
+        let lone = claim.record.is_none() || claim.entry == Entry::Missing;
+        if !self.progress.settled || (lone && !self.progress.deadline_passed) {
+            State::Pending
+        } else if excluded {
+            State::Excluded
+        } else if claim.record.is_none() {
+            State::ServerOnly
+        } else if claim.entry == Entry::Missing {
+            State::ClientOnly
+        } else {
+            State::Matched
+        }
+    }
+}
+
+fn client_side(record: &ClientRecord) -> ClientSide {
+    ClientSide {
+        duration: record.duration,
+        wall: record.wall,
+        setup: record.setup.total(),
+        ttft: record.ttft,
+        ttft_visible: record.ttft_visible,
+        headers: record.headers,
+        client_queue: record.client_queue,
+        status: record.status,
+    }
+}
+
+fn flag_unknown(phases: &ServerPhases, flags: &mut Flags) {
+    flags.set_if(phases.gateway.is_none(), Flag::GatewayUnknown);
+    flags.set_if(phases.gpu_queue.is_none(), Flag::QueueUnknown);
+    flags.set_if(phases.generation.is_none(), Flag::GenerationUnknown);
+}

@@ -1,0 +1,53 @@
+//! Which records of a trace are one request, which are several, and which cannot be told apart (design, section 6).
+
+use std::collections::BTreeMap;
+
+use crate::model::{ClientRecord, Dimensions, SpanId, UnixNanos};
+
+/// A record as it was received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArrivedRecord {
+    /// The record.
+    pub record: ClientRecord,
+    /// When it was received, by our clock.
+    pub received_at: UnixNanos,
+}
+
+/// The records of one identity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimant {
+    /// The client's span id, with the trace id the identity.
+    pub span_id: Option<SpanId>,
+    /// Those that differ in a measured field, by arrival: more than one is a collision.
+    pub records: Vec<ClientRecord>,
+}
+
+/// Sorts the records of a trace by identity. Of records that measure the same the first received is kept, with its
+/// labels.
+pub fn claimants(mut records: Vec<ArrivedRecord>) -> Vec<Claimant> {
+    records.sort_by(|a, b| {
+        let labels = |arrived: &ArrivedRecord| format!("{:?}", arrived.record);
+        a.received_at.cmp(&b.received_at).then_with(|| labels(a).cmp(&labels(b)))
+    });
+    let mut by_identity: BTreeMap<Option<SpanId>, Vec<ClientRecord>> = BTreeMap::new();
+    for ArrivedRecord { record, .. } in records {
+        let held = by_identity.entry(record.span_id).or_default();
+        if !held.iter().any(|other| measured(other) == measured(&record)) {
+            held.push(record);
+        }
+    }
+    by_identity.into_iter().map(|(span_id, records)| Claimant { span_id, records }).collect()
+}
+
+/// A record without its labels: what two uploads of one measurement share.
+fn measured(record: &ClientRecord) -> ClientRecord {
+    ClientRecord {
+        run: None,
+        scenario: None,
+        dimensions: Dimensions::default(),
+        started_at: None,
+        request_id: None,
+        error: None,
+        ..record.clone()
+    }
+}

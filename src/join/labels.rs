@@ -1,0 +1,81 @@
+//! The labels and token counts of a request: the client's first, completed by what its spans tell.
+
+use std::cmp::Reverse;
+
+use super::paint::Painting;
+use super::tree::{Forest, Place};
+use crate::model::dimension::{input_range, output_range};
+use crate::model::{ClientRecord, Dimension, Dimensions, SpanId, UnixNanos};
+
+/// What the painted spans of a request tell beside time.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// Model, provider, region, pool, priority.
+    pub dimensions: Dimensions,
+    /// Tokens of the prompt.
+    pub input_tokens: Option<i64>,
+    /// Tokens of the answer.
+    pub output_tokens: Option<i64>,
+    /// Whether the answer was streamed.
+    pub streaming: Option<bool>,
+    /// Whether the request loaded the model first.
+    pub cold_start: Option<bool>,
+}
+
+/// Reads the painted spans: of several that tell one thing, a span that did not fail counts before one that did, then
+/// the deepest, then the one that ended last.
+pub fn told(forest: &Forest, entry: Place, painting: &Painting) -> Told {
+    let mut ranked: Vec<(Rank, Place)> = Vec::new();
+    let mut level = vec![entry];
+    for depth in 0.. {
+        let painted = level.iter().filter(|place| painting.shift(**place).is_some());
+        ranked.extend(painted.map(|place| (rank(forest, *place, depth), *place)));
+        level = level.iter().flat_map(|place| forest.node(*place).children.iter().copied()).collect();
+        if level.is_empty() {
+            break;
+        }
+    }
+    ranked.sort();
+    let mut told = Told::default();
+    for (_, place) in ranked {
+        let reading = &forest.node(place).reading;
+        for (dimension, value) in &reading.dimensions.0 {
+            told.dimensions.0.entry(*dimension).or_insert_with(|| value.clone());
+        }
+        told.input_tokens = told.input_tokens.or(reading.input_tokens);
+        told.output_tokens = told.output_tokens.or(reading.output_tokens);
+        told.streaming = told.streaming.or(reading.streaming);
+        told.cold_start = told.cold_start.or(reading.cold_start);
+    }
+    told
+}
+
+type Rank = (bool, Reverse<usize>, Reverse<Option<UnixNanos>>, SpanId);
+
+fn rank(forest: &Forest, place: Place, depth: usize) -> Rank {
+    let span = &forest.node(place).span;
+    (span.error, Reverse(depth), Reverse(span.end), span.span_id)
+}
+
+/// The labels that a client's record tells.
+pub fn of_client(record: &ClientRecord) -> Dimensions {
+    let mut labels = record.dimensions.clone();
+    labels.set(Dimension::Run, record.run.clone());
+    labels.set(Dimension::Scenario, record.scenario.clone());
+    labels.set(Dimension::Streaming, record.streaming.map(|flag| flag.to_string()));
+    labels.set(Dimension::ColdStart, record.cold_start.map(|flag| flag.to_string()));
+    labels.set(Dimension::InputRange, record.input_tokens.map(input_range));
+    labels.set(Dimension::OutputRange, record.output_tokens.map(output_range));
+    labels
+}
+
+/// All labels: the client's, completed by the server's.
+pub fn complete(client: &Dimensions, told: &Told) -> Dimensions {
+    let mut labels = told.dimensions.clone();
+    labels.set(Dimension::Streaming, told.streaming.map(|flag| flag.to_string()));
+    labels.set(Dimension::ColdStart, told.cold_start.map(|flag| flag.to_string()));
+    labels.set(Dimension::InputRange, told.input_tokens.map(input_range));
+    labels.set(Dimension::OutputRange, told.output_tokens.map(output_range));
+    labels.0.extend(client.0.clone());
+    labels
+}

@@ -1,0 +1,7 @@
+//! The rules of painting and matching, by hand and by property.
+
+mod build;
+mod identity;
+mod painting;
+mod properties;
+mod streaming;

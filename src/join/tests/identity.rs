@@ -1,0 +1,150 @@
+//! Design, section 6: identity, states and flags.
+
+use super::build::*;
+use crate::join::{Progress, explain};
+use crate::model::{Dimension, Flag, Nanos, State};
+
+#[test]
+fn two_records_that_each_parent_an_entry_are_two_requests() {
+    let spans =
+        vec![span(1, 90, 0, 100).server(), span(2, 91, 10, 50).server(), span(3, 2, 20, 30).phase("generation")];
+    let mut first = record(120);
+    first.span_id = Some(id(90));
+    let mut second = record(70);
+    second.span_id = Some(id(91));
+    let explained = join(spans, vec![first, second]);
+    let totals: Vec<_> = explained.requests.iter().map(|joined| joined.request.server.map(|side| side.total)).collect();
+    assert_eq!(totals, [Some(ms(100)), Some(ms(50))]);
+    assert!(explained.requests.iter().all(|joined| joined.request.state == State::Matched));
+    assert_eq!(explained.shown().len(), 2);
+    assert_eq!(explained.requests[1].spans.len(), 2);
+}
+
+#[test]
+fn records_that_share_an_entry_collide() {
+    let mut first = record(120);
+    first.span_id = Some(id(90));
+    let explained = join(vec![span(1, 0, 0, 100).server()], vec![first, record(130)]);
+    assert_eq!(explained.requests.len(), 2);
+    for joined in &explained.requests {
+        assert_eq!(joined.request.state, State::Excluded);
+        assert!(joined.request.flags.has(Flag::TraceIdCollision));
+        assert_eq!(joined.request.phases, None);
+    }
+    assert_eq!(explained.shown().len(), 1);
+}
+
+#[test]
+fn an_attempt_that_never_arrived_does_not_take_the_other_attempts_entry() {
+    let mut lost = record(50);
+    lost.span_id = Some(id(90));
+    let mut answered = record(120);
+    answered.span_id = Some(id(91));
+    let explained = join(vec![span(1, 91, 0, 100).server()], vec![lost, answered]);
+    let states: Vec<State> = explained.requests.iter().map(|joined| joined.request.state).collect();
+    assert_eq!(states, [State::ClientOnly, State::Matched]);
+}
+
+#[test]
+fn the_same_identity_with_other_measured_fields_collides_and_with_other_labels_does_not() {
+    let mut labelled = record(120);
+    labelled.run = Some("second upload".to_owned());
+    let explained = join(vec![], vec![record(120), labelled]);
+    assert_eq!(explained.requests.len(), 1);
+    assert_eq!(explained.requests[0].request.state, State::ClientOnly);
+    let collision = join(vec![], vec![record(120), record(121)]);
+    assert_eq!(collision.requests.len(), 2);
+    assert!(collision.requests.iter().all(|joined| joined.request.state == State::Excluded));
+}
+
+#[test]
+fn several_entries_are_ambiguous_unless_they_nest_or_yield() {
+    let other = || span(2, 91, 200, 50).server().of("gw-2");
+    let ambiguous = join_one(vec![span(1, 90, 0, 100).server(), other()], record(300));
+    assert_eq!((ambiguous.state, ambiguous.phases), (State::Excluded, None));
+    assert!(ambiguous.flags.has(Flag::AmbiguousEntry));
+    let yields = join_one(vec![span(1, 90, 0, 100).server(), other().role("engine")], record(300));
+    assert_eq!(yields.server.map(|side| side.entry), Some(id(1)));
+    let nests = join_one(vec![span(1, 90, 0, 100).server(), span(2, 91, 20, 50).server()], record(300));
+    assert_eq!(nests.server.map(|side| side.entry), Some(id(1)));
+    let equal = join_one(vec![span(2, 91, 0, 100).server(), span(1, 90, 0, 100).server()], record(300));
+    assert_eq!(equal.server.map(|side| side.entry), Some(id(1)));
+}
+
+#[test]
+fn the_callers_own_spans_lie_above_the_entry() {
+    let spans = vec![
+        span(90, 0, 0, 140).client().of("caller").phase("generation"),
+        span(1, 90, 500, 100).server(),
+        span(2, 1, 510, 50).phase("generation"),
+    ];
+    let mut named = record(130);
+    named.span_id = Some(id(90));
+    let request = join_one(spans, named);
+    assert_eq!(request.network_envelope, Some(ms(30)));
+    assert!(!request.flags.has(Flag::DetachedSpans));
+}
+
+#[test]
+fn a_small_negative_difference_is_kept_and_a_large_one_excludes() {
+    let spans = || vec![span(1, 0, 0, 100).server()];
+    let mut close = record(100);
+    close.duration = Some(ms(100) - Nanos(1_000_000));
+    let kept = join_one(spans(), close.clone());
+    assert_eq!((kept.state, kept.network_envelope), (State::Matched, Some(Nanos(-1_000_000))));
+    close.duration = Some(ms(100) - Nanos(1_000_001));
+    let excluded = join_one(spans(), close);
+    assert_eq!(excluded.state, State::Excluded);
+    assert!(excluded.flags.has(Flag::NegativeEnvelope));
+}
+
+#[test]
+fn wall_time_alone_has_no_network_envelope() {
+    let mut walled = record(130);
+    (walled.duration, walled.wall) = (None, walled.duration);
+    let request = join_one(vec![span(1, 0, 0, 100).server()], walled);
+    assert_eq!((request.network_envelope, request.wall_envelope), (None, Some(ms(30))));
+    assert!(request.flags.has(Flag::SetupUnknown));
+    assert_eq!(request.state, State::Matched);
+}
+
+#[test]
+fn a_record_that_ends_at_headers_has_no_envelope_and_is_not_excluded() {
+    let mut headers = record(12);
+    headers.headers_only = true;
+    let request = join_one(vec![span(1, 0, 0, 100).server()], headers);
+    assert_eq!((request.state, request.network_envelope), (State::Matched, None));
+    assert!(request.flags.has(Flag::HeadersOnly));
+}
+
+#[test]
+fn a_lone_side_waits_for_the_deadline() {
+    let waiting = Progress { settled: true, deadline_passed: false };
+    let state = |progress, spans, records| explain(inputs(spans, records), progress, &read).requests[0].request.state;
+    assert_eq!(state(waiting, vec![], vec![record(5)]), State::Pending);
+    assert_eq!(state(SETTLED, vec![], vec![record(5)]), State::ClientOnly);
+    assert_eq!(state(waiting, vec![span(1, 0, 0, 5).server()], vec![]), State::Pending);
+    assert_eq!(state(waiting, vec![span(1, 0, 0, 5).server()], vec![record(6)]), State::Matched);
+    let unsettled = Progress { settled: false, deadline_passed: true };
+    assert_eq!(state(unsettled, vec![span(1, 0, 0, 5).server()], vec![record(6)]), State::Pending);
+}
+
+#[test]
+fn spans_without_an_entry_are_no_request_of_their_own() {
+    let explained = join(vec![span(1, 0, 0, 5)], vec![]);
+    assert!(explained.requests.is_empty());
+    assert_eq!(explained.stray_spans.len(), 1);
+    let request = join_one(vec![span(1, 0, 0, 5)], record(10));
+    assert_eq!(request.state, State::ClientOnly);
+    assert!(request.flags.has(Flag::NoEntrySpan));
+}
+
+#[test]
+fn the_clients_labels_win_and_the_servers_complete_them() {
+    let mut labelled = record(120);
+    labelled.run = Some("r1".to_owned());
+    labelled.output_tokens = Some(200);
+    let request = join_one(vec![span(1, 0, 0, 100).server()], labelled);
+    assert_eq!(request.dimensions.get(Dimension::Run), Some("r1"));
+    assert_eq!(request.client_dimensions.get(Dimension::OutputRange), Some("output_129_256"));
+}

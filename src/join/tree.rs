@@ -1,0 +1,259 @@
+//! The spans of a trace as a forest: parent links over the spans held, and time within one clock where a parent is
+//! unknown (design, section 3, rules 2 and 10).
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::model::{ClockDomain, Flag, Flags, Interval, Span, SpanId, SpanKind};
+use crate::normalise::dialect::{Reading, Role};
+
+/// A span's place in a [`Forest`].
+pub type Place = usize;
+
+/// A span with its reading and its neighbours.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// The span.
+    pub span: Span,
+    /// What its dialect reads.
+    pub reading: Reading,
+    /// Its stretch of its own clock; `None` where that is invalid, and then it is never painted.
+    pub interval: Option<Interval>,
+    /// Its clock.
+    pub domain: ClockDomain,
+    /// The span it hangs under.
+    pub parent: Option<Place>,
+    /// The spans that hang under it.
+    pub children: Vec<Place>,
+}
+
+impl Node {
+    /// Whether it may be a server's entry: of kind SERVER, or a root that a dialect knows.
+    pub fn is_server(&self) -> bool {
+        match self.reading.role {
+            Role::Noise | Role::AsgiSend { .. } => false,
+            _ => self.span.kind == SpanKind::Server || self.reading.root,
+        }
+    }
+
+    /// Whether it is an engine's own span, which yields to a gateway's.
+    pub fn is_engine(&self) -> bool {
+        matches!(self.reading.role, Role::Engine | Role::EngineStage)
+    }
+}
+
+/// One body part that an ASGI server wrote.
+#[derive(Debug, Clone, Copy)]
+struct BodySend {
+    parent: SpanId,
+    at: Interval,
+}
+
+/// All spans of a trace, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Forest {
+    nodes: Vec<Node>,
+    by_id: HashMap<SpanId, Place>,
+    body_sends: Vec<BodySend>,
+    /// What building it showed.
+    pub flags: Flags,
+}
+
+impl Forest {
+    /// Reads every span and hangs it under its parent. `client_spans` are the span ids of the client's records: server
+    /// spans that name different ones are different requests, however they lie in time.
+    pub fn grow(spans: Vec<Span>, read: &dyn Fn(&Span) -> Reading, client_spans: &BTreeSet<SpanId>) -> Self {
+        let mut forest = Self::default();
+        let mut skipped: HashMap<SpanId, Option<SpanId>> = HashMap::new();
+        for span in spans {
+            let reading = read(&span);
+            match reading.role {
+                Role::Noise => {
+                    skipped.insert(span.span_id, span.parent);
+                }
+                Role::AsgiSend { body } => {
+                    skipped.insert(span.span_id, span.parent);
+                    if let (true, Some(parent), Some(at)) = (body, span.parent, span.interval()) {
+                        forest.body_sends.push(BodySend { parent, at });
+                    }
+                }
+                _ => forest.add(span, reading),
+            }
+        }
+        forest.link(&skipped);
+        forest.cut_cycles();
+        forest.nest_by_time(client_spans);
+        for place in 0..forest.nodes.len() {
+            if let Some(parent) = forest.nodes[place].parent {
+                forest.nodes[parent].children.push(place);
+            }
+        }
+        forest
+    }
+
+    fn add(&mut self, span: Span, reading: Reading) {
+        let interval = span.interval();
+        self.flags.set_if(interval.is_none(), Flag::ClockInvalid);
+        self.flags.extend(reading.flags);
+        self.by_id.insert(span.span_id, self.nodes.len());
+        let domain = span.resource.clock_domain();
+        self.nodes.push(Node { span, reading, interval, domain, parent: None, children: Vec::new() });
+    }
+
+    fn link(&mut self, skipped: &HashMap<SpanId, Option<SpanId>>) {
+        for place in 0..self.nodes.len() {
+            let mut wanted = self.nodes[place].span.parent;
+            // Noise may hang under noise; a ring of it ends the search after as many steps as there is noise.
+            for _ in 0..=skipped.len() {
+                match wanted.and_then(|id| skipped.get(&id)) {
+                    Some(above) => wanted = *above,
+                    None => break,
+                }
+            }
+            self.nodes[place].parent = wanted.and_then(|id| self.by_id.get(&id).copied()).filter(|up| *up != place);
+        }
+    }
+
+    /// Parent links that run in a ring are cut above the ring's smallest span id.
+    fn cut_cycles(&mut self) {
+        const UNSEEN: usize = usize::MAX;
+        let mut seen_in = vec![UNSEEN; self.nodes.len()];
+        for start in 0..self.nodes.len() {
+            let mut at = start;
+            while seen_in[at] == UNSEEN {
+                seen_in[at] = start;
+                match self.nodes[at].parent {
+                    Some(parent) => at = parent,
+                    None => break,
+                }
+            }
+            if seen_in[at] == start && self.nodes[at].parent.is_some() && self.reaches_itself(at) {
+                let smallest = self.ring(at).into_iter().min_by_key(|place| self.nodes[*place].span.span_id);
+                if let Some(smallest) = smallest {
+                    self.nodes[smallest].parent = None;
+                }
+            }
+        }
+    }
+
+    fn reaches_itself(&self, place: Place) -> bool {
+        self.ring(place).last().and_then(|last| self.nodes[*last].parent) == Some(place)
+    }
+
+    /// From a place upward until a top or the place itself.
+    fn ring(&self, place: Place) -> Vec<Place> {
+        let mut ring = vec![place];
+        let mut at = place;
+        while let Some(parent) = self.nodes[at].parent {
+            if parent == place || ring.len() > self.nodes.len() {
+                break;
+            }
+            ring.push(parent);
+            at = parent;
+        }
+        ring
+    }
+
+    /// Hangs each top under the smallest span of its clock that it lies inside of.
+    fn nest_by_time(&mut self, client_spans: &BTreeSet<SpanId>) {
+        let mut tops: Vec<Place> = (0..self.nodes.len()).filter(|place| self.nodes[*place].parent.is_none()).collect();
+        let size = |node: &Node| node.interval.map(Interval::length);
+        tops.sort_by_key(|place| (std::cmp::Reverse(size(&self.nodes[*place])), self.nodes[*place].span.span_id));
+        let mut by_domain: HashMap<ClockDomain, Vec<Place>> = HashMap::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            by_domain.entry(node.domain.clone()).or_default().push(place);
+        }
+        for top in tops {
+            let claim = |node: &Node| node.span.parent.filter(|id| client_spans.contains(id));
+            let own_claim = claim(&self.nodes[top]);
+            let holders = by_domain.get(&self.nodes[top].domain).into_iter().flatten().copied();
+            let mut inside: Vec<Place> = holders.filter(|place| self.holds(*place, top)).collect();
+            inside.sort_by_key(|place| {
+                let id = self.nodes[*place].span.span_id;
+                (size(&self.nodes[*place]), std::cmp::Reverse(id))
+            });
+            let parent = inside.into_iter().find(|place| {
+                let root = self.root_of(*place);
+                root != top && (own_claim.is_none() || claim(&self.nodes[root]) == own_claim)
+            });
+            self.nodes[top].parent = parent;
+        }
+    }
+
+    /// Whether `inner` lies inside `outer` in time; of two equal intervals the smaller span id is the outer.
+    fn holds(&self, outer: Place, inner: Place) -> bool {
+        let (a, b) = (&self.nodes[outer], &self.nodes[inner]);
+        let (Some(around), Some(within)) = (a.interval, b.interval) else { return false };
+        outer != inner && around.contains(within) && (around != within || a.span.span_id < b.span.span_id)
+    }
+
+    fn root_of(&self, mut place: Place) -> Place {
+        while let Some(parent) = self.nodes[place].parent {
+            place = parent;
+        }
+        place
+    }
+
+    /// One node.
+    pub fn node(&self, place: Place) -> &Node {
+        &self.nodes[place]
+    }
+
+    /// Every place, by span id.
+    pub fn places(&self) -> std::ops::Range<Place> {
+        0..self.nodes.len()
+    }
+
+    /// Where a span id is held.
+    pub fn place_of(&self, id: SpanId) -> Option<Place> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Hangs a top under another node.
+    pub fn attach(&mut self, top: Place, parent: Place) {
+        self.nodes[top].parent = Some(parent);
+        self.nodes[parent].children.push(top);
+    }
+
+    /// Adds a node that no span tells, such as an engine known from the answer's own timing.
+    pub fn graft(&mut self, mut node: Node, parent: Place) {
+        node.parent = Some(parent);
+        self.nodes.push(node);
+        let place = self.nodes.len() - 1;
+        self.nodes[parent].children.push(place);
+    }
+
+    /// The nodes from `top` downward, parents before children.
+    pub fn subtree(&self, top: Place) -> Vec<Place> {
+        let mut found = vec![top];
+        let mut next = 0;
+        while next < found.len() {
+            found.extend(&self.nodes[found[next]].children);
+            next += 1;
+        }
+        found
+    }
+
+    /// The nodes above a place, nearest first.
+    pub fn ancestors(&self, place: Place) -> impl Iterator<Item = Place> {
+        std::iter::successors(self.nodes[place].parent, |at| self.nodes[*at].parent)
+    }
+
+    /// Whether a child's readings are of another clock than its parent's (design, section 3, rule 5).
+    pub fn crosses_clocks(&self, child: Place, parent: Place) -> bool {
+        let (inner, outer) = (&self.nodes[child], &self.nodes[parent]);
+        if inner.domain != outer.domain {
+            return true;
+        }
+        let outside = match (outer.interval, inner.interval) {
+            (Some(around), Some(within)) => !around.contains(within),
+            _ => false,
+        };
+        inner.span.kind == SpanKind::Server && outer.span.kind == SpanKind::Client && outside
+    }
+
+    /// Start of the first body part and end of the last that were written under a span.
+    pub fn body_sends(&self, parent: SpanId) -> Option<Interval> {
+        let mine = self.body_sends.iter().filter(|send| send.parent == parent);
+        mine.map(|send| send.at).reduce(|a, b| Interval { start: a.start.min(b.start), end: a.end.max(b.end) })
+    }
+}

@@ -1,0 +1,68 @@
+//! The spans of a request as a person looks at them.
+
+use super::server_side::ServerPart;
+use super::tree::{Forest, Place};
+use crate::model::{Interval, Nanos, ServerPhase, SpanId, SpanKind};
+use crate::normalise::dialect::Role;
+
+/// One span of an explained request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedSpan {
+    /// Its id.
+    pub span_id: SpanId,
+    /// Its parent's id, as it was told.
+    pub parent: Option<SpanId>,
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: SpanKind,
+    /// The service that emitted it.
+    pub service: String,
+    /// Entry start to its own start, after it was moved onto the entry span's clock; `None` where it has no place there.
+    pub start_offset: Option<Nanos>,
+    /// Its length; `None` where its end is missing or lies before its start.
+    pub duration: Option<Nanos>,
+    /// Whose time it is; `None` is transparent.
+    pub phase: Option<ServerPhase>,
+    /// Which dialect and rule decided.
+    pub rule: String,
+    /// Its clock.
+    pub clock_domain: String,
+    /// Whether it was painted.
+    pub painted: bool,
+}
+
+/// The spans at the given places, those with a place on the entry span's clock first and by time.
+pub fn spans(forest: &Forest, places: impl Iterator<Item = Place>, server: Option<&ServerPart>) -> Vec<ExplainedSpan> {
+    let mut spans: Vec<ExplainedSpan> = places.map(|place| span(forest, place, server)).collect();
+    spans.sort_by_key(|span| (span.start_offset.is_none(), span.start_offset, span.span_id));
+    spans
+}
+
+fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> ExplainedSpan {
+    let node = forest.node(place);
+    let shift = server.and_then(|server| server.painting.shift(place));
+    let offset = |at: Interval| {
+        let server = server?;
+        Some(at.start + shift? - server.at?.start)
+    };
+    let opaque = node.reading.role == Role::ProxyAttempt && node.children.is_empty();
+    let rule = match (node.interval, node.reading.dialect.as_ref()) {
+        (None, _) => "clock_invalid: ignored".to_owned(),
+        (_, "") => "no rule: transparent".to_owned(),
+        (_, dialect) => format!("{dialect}: {}", node.reading.rule),
+    };
+    ExplainedSpan {
+        span_id: node.span.span_id,
+        parent: node.span.parent,
+        name: node.span.name.clone(),
+        kind: node.span.kind,
+        service: node.span.resource.service().into_owned(),
+        start_offset: node.interval.and_then(offset),
+        duration: node.interval.map(Interval::length),
+        phase: node.reading.phase.or(opaque.then_some(ServerPhase::Provider)).filter(|_| node.interval.is_some()),
+        rule,
+        clock_domain: node.domain.0.clone(),
+        painted: shift.is_some(),
+    }
+}
