@@ -149,6 +149,11 @@ impl ReceivedBody {
         Arc::clone(&self.reservation)
     }
 
+    /// The limit it was read under.
+    pub fn limit(&self) -> ByteLimit {
+        self.limit
+    }
+
     /// True where decompression or decoding takes long enough to be moved off the threads that serve sockets.
     pub fn is_heavy(&self) -> bool {
         match self.encoding {

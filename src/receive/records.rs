@@ -1,1 +1,172 @@
-//! Client records over HTTP.
+//! Client records over HTTP: `POST /api/v1/records`.
+
+mod split;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use self::split::{Format, split};
+use super::body::{BodyError, ReceivedBody};
+use super::budget::Budget;
+use super::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
+use super::limits::Limits;
+use super::meter::Transport;
+use super::problem::Problem;
+
+/// Hands uploads of client records on. Clones share everything.
+#[derive(Clone)]
+pub struct RecordDoor {
+    intake: Arc<dyn RecordIntake>,
+    limits: Arc<Limits>,
+    budget: Budget,
+}
+
+impl RecordDoor {
+    /// A door that hands on to `intake`.
+    pub fn new(intake: Arc<dyn RecordIntake>, limits: Arc<Limits>, budget: Budget) -> Self {
+        Self { intake, limits, budget }
+    }
+}
+
+/// What became of an upload. Everything counted as accepted is committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UploadAnswer {
+    /// New records.
+    pub accepted: u64,
+    /// Records that were there already, with the same measured fields.
+    pub duplicates: u64,
+    /// Records that were refused; the others are kept.
+    pub rejected: Vec<RejectedMember>,
+    /// Fields that no record has, counted over the upload: often a misspelt name.
+    pub ignored_fields: u64,
+}
+
+/// A record that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RejectedMember {
+    /// Its place among the records of the upload, from 0; blank lines do not count.
+    pub index: usize,
+    /// The field at fault; empty where it is the record as a whole.
+    pub field: String,
+    /// What is wrong and what to do about it.
+    pub reason: String,
+}
+
+impl UploadAnswer {
+    /// 400 where nothing was acceptable; an empty upload is fine.
+    fn status(&self) -> StatusCode {
+        let nothing_taken = self.accepted == 0 && self.duplicates == 0;
+        if nothing_taken && !self.rejected.is_empty() { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+    }
+}
+
+impl From<RejectedRecord> for RejectedMember {
+    fn from(RejectedRecord { index, field, reason }: RejectedRecord) -> Self {
+        Self { index, field, reason }
+    }
+}
+
+impl From<RecordOutcome> for UploadAnswer {
+    fn from(outcome: RecordOutcome) -> Self {
+        Self {
+            accepted: outcome.accepted,
+            duplicates: outcome.duplicates,
+            rejected: outcome.rejected.into_iter().map(RejectedMember::from).collect(),
+            ignored_fields: outcome.ignored_fields,
+        }
+    }
+}
+
+/// The route of the client records' door.
+pub fn router(door: RecordDoor) -> Router {
+    Router::new().route("/api/v1/records", post(upload_records)).with_state(door)
+}
+
+/// Takes client records: one object, an array of them, or NDJSON; gzip and zstd are understood.
+///
+/// A bad record is refused with its index, field and reason while the others are kept. Uploading the same records
+/// again changes nothing.
+#[utoipa::path(
+    post,
+    path = "/api/v1/records",
+    tag = "ingest",
+    request_body(
+        description = "A client record, an array of them, or one a line",
+        content((serde_json::Value = "application/json"), (String = "application/x-ndjson"))
+    ),
+    responses(
+        (status = 200, description = "At least one record was taken, or none was sent", body = UploadAnswer),
+        (status = 400, description = "No record was acceptable, or the body cannot be read", body = UploadAnswer),
+        (status = 408, description = "The body did not arrive in time", content_type = "application/problem+json"),
+        (status = 413, description = "The upload is over its limit", content_type = "application/problem+json"),
+        (status = 415, description = "Another content type or encoding", content_type = "application/problem+json"),
+        (status = 503, description = "Busy, or the database is away: try again after Retry-After",
+         content_type = "application/problem+json"),
+    )
+)]
+pub async fn upload_records(
+    State(door): State<RecordDoor>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<UploadAnswer>), Problem> {
+    let Some(format) = Format::of(&headers) else {
+        Transport::Records.refused("unknown_type");
+        let detail = "send Content-Type application/json for a record or an array of them, application/x-ndjson for \
+                      one record a line";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    };
+    let answer = take(&door, format, &headers, body).await.map_err(|refused| {
+        Transport::Records.refused(refused.reason());
+        Problem::from(refused)
+    })?;
+    Ok((answer.status(), Json(answer)))
+}
+
+async fn take(door: &RecordDoor, format: Format, headers: &HeaderMap, body: Body) -> Result<UploadAnswer, BodyError> {
+    let reservation = Arc::new(door.budget.reserve());
+    let limits = &door.limits;
+    let received =
+        ReceivedBody::read(headers, body, limits.records_body, limits.body_timeout, Arc::clone(&reservation)).await?;
+    let (records, bytes) = if received.is_heavy() {
+        let reading = tokio::task::spawn_blocking(move || read_records(received, format));
+        reading.await.unwrap_or_else(|cause| Err(invalid(format!("reading the upload failed: {cause}"))))?
+    } else {
+        read_records(received, format)?
+    };
+    let outcome = if records.is_empty() { RecordOutcome::default() } else { door.intake.accept(records).await? };
+    Transport::Records.accepted(bytes, outcome.accepted + outcome.duplicates, outcome.rejected.len() as u64);
+    Ok(outcome.into())
+}
+
+/// The members of an upload and its size after decompression.
+fn read_records(received: ReceivedBody, format: Format) -> Result<(Vec<RawRecord>, usize), BodyError> {
+    let reservation = received.reservation();
+    let limit = received.limit();
+    let bytes = received.decompress()?;
+    // The members are copied out of the body, so both are held for a while.
+    reservation.grow(bytes.len())?;
+    if format == Format::Json && bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(invalid("the body is empty: send a client record or an array of them".to_owned()));
+    }
+    Ok((split(format, &bytes, &limit)?, bytes.len()))
+}
+
+fn invalid(message: String) -> BodyError {
+    BodyError::Refused(Refusal::Invalid { message })
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Refused(refusal) => refusal.into(),
+            error => Self::new(error.status(), error.to_string()),
+        }
+    }
+}

@@ -21,23 +21,22 @@ const ENUM_FIELDS: [&str; 2] = ["kind", "code"];
 /// # Errors
 /// What is wrong with the document, and what its sender can do.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, String> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    let invalid = |cause: String| format!("the body is not an ExportTraceServiceRequest in OTLP/JSON: {cause}");
+    let text = std::str::from_utf8(bytes).map_err(|cause| invalid(cause.to_string()))?;
+    if text.trim_ascii().is_empty() {
         return Ok(Decoded::default());
     }
-    let request = match serde_json::from_slice(bytes) {
+    let request = match serde_json::from_str(text) {
         Ok(request) => request,
-        Err(strict) => decode_mended(bytes).map_err(|found| {
-            let cause = found.unwrap_or_else(|| strict.to_string());
-            format!("the body is not an ExportTraceServiceRequest in OTLP/JSON: {cause}")
-        })?,
+        Err(strict) => decode_mended(text).map_err(|found| invalid(found.unwrap_or_else(|| strict.to_string())))?,
     };
-    let warning = if span_count(&request) == 0 && has_snake_case(bytes) { SNAKE_CASE } else { "" };
+    let warning = if span_count(&request) == 0 && has_snake_case(text) { SNAKE_CASE } else { "" };
     Ok(Decoded { request, warning })
 }
 
 /// The second reading. Its error is `None` where the strict reading's says more.
-fn decode_mended(bytes: &[u8]) -> Result<ExportTraceServiceRequest, Option<String>> {
-    let mut document: Value = serde_json::from_slice(bytes).map_err(|_syntax| None)?;
+fn decode_mended(text: &str) -> Result<ExportTraceServiceRequest, Option<String>> {
+    let mut document: Value = serde_json::from_str(text).map_err(|_syntax| None)?;
     if let Some(field) = enum_name(&document) {
         return Err(Some(format!("{field} is an enum and must be sent as an integer, not by its name")));
     }
@@ -102,8 +101,7 @@ fn mend_base64(text: &mut String) {
     }
 }
 
-fn has_snake_case(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
+fn has_snake_case(text: &str) -> bool {
     text.contains("\"resource_spans\"") || text.contains("\"scope_spans\"")
 }
 
