@@ -56,7 +56,7 @@ async fn acknowledged_batches_survive_kill_9() {
     }
     // Without this the kills hit nothing and the test would prove nothing.
     assert!(unanswered > 0, "no batch was cut off by a kill");
-    let coverage = tracejoin.wait_until_matched(acknowledged.len(), Duration::from_secs(60)).await;
+    let coverage = tracejoin.wait_until_joined(acknowledged.len(), Duration::from_secs(60)).await;
     println!(
         "{} requests acknowledged over {KILLS} kills, {unanswered} calls cut off, coverage {coverage}",
         acknowledged.len()

@@ -8,6 +8,7 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::network::Network;
 use crate::process::Process;
 use crate::scratch::Scratch;
 use crate::setup::{prepared, source};
@@ -26,6 +27,7 @@ pub struct Measured {
 pub struct Gateway {
     base: String,
     client: Client,
+    network: Network,
     _process: Process,
 }
 
@@ -40,12 +42,14 @@ impl Gateway {
         let mut process = Process::spawn(scratch, name, &mut command);
         let ready = |output: &str| Some(output.trim().strip_prefix("gateway listening on ")?.to_owned());
         let base = process.wait_for_output(Duration::from_secs(30), ready).await;
-        Self { base, client: Client::new(), _process: process }
+        let address = base.strip_prefix("http://").and_then(|address| address.parse().ok());
+        let network = Network::to(address.expect("the gateway prints its address")).await;
+        Self { base, client: Client::new(), network, _process: process }
     }
 
-    /// Where k6 sends its requests.
+    /// Where k6 sends its requests: beyond the network.
     pub fn completions(&self) -> String {
-        format!("{}/v1/chat/completions", self.base)
+        format!("http://{}/v1/chat/completions", self.network.address)
     }
 
     /// Resizes the GPU queue; call it while no request is running.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, Measured};
 use crate::k6::{Load, read_records, trace_id};
+use crate::network::ONE_WAY;
 use crate::scratch::Scratch;
 use crate::setup::take_turn;
 use crate::tracejoin::{Store, Tracejoin};
@@ -41,7 +42,7 @@ async fn phases_agree_with_the_gateway_and_name_the_queue() {
         records.extend(load(&scratch, &tracejoin, &gateway, run).await);
     }
     gateway.flush().await;
-    let coverage = tracejoin.wait_until_matched(records.len(), Duration::from_secs(30)).await;
+    let coverage = tracejoin.wait_until_joined(records.len(), Duration::from_secs(30)).await;
     let measured = gateway.measured().await;
     println!("{} requests, coverage {coverage}", records.len());
 
@@ -88,6 +89,7 @@ impl Differences {
 
 async fn compare_each_request(tracejoin: &Tracejoin, records: &[Value], measured: &HashMap<String, Measured>) {
     let mut differences = Differences::default();
+    let mut envelopes = Vec::new();
     for record in records {
         let request = tracejoin.trace(trace_id(record)).await;
         if request["state"] != "matched" {
@@ -104,7 +106,9 @@ async fn compare_each_request(tracejoin: &Tracejoin, records: &[Value], measured
             differences.add("server_ttft", &request["server"]["ttft_ms"], ttft_ns);
         }
         assert_sums_hold(&request, record);
+        envelopes.extend(phases["network_envelope_ms"].as_f64());
     }
+    assert_network_is_seen(envelopes);
     for (what, mut values) in differences.0 {
         let (p50, p95, max) = (quantile(&mut values, 0.5), quantile(&mut values, 0.95), quantile(&mut values, 1.0));
         println!("{what}: |computed − measured| p50 {p50:.3} p95 {p95:.3} max {max:.3} ms, n {}", values.len());
@@ -120,7 +124,15 @@ fn assert_sums_hold(request: &Value, record: &Value) {
     let sum: f64 = phases.values().map(|phase| phase.as_f64().unwrap_or_else(|| panic!("unknown: {request}"))).sum();
     // The record's digits are cut to whole nanoseconds.
     assert!((sum - duration).abs() < 1e-5, "phases add up to {sum}, the client measured {duration}: {request}");
-    assert!(phases["network_envelope_ms"].as_f64() >= Some(0.0), "{request}");
+}
+
+/// The envelope is the way there and back, and little more.
+fn assert_network_is_seen(mut envelopes: Vec<f64>) {
+    let both_ways = 2.0 * ONE_WAY.as_secs_f64() * 1e3;
+    let p50 = quantile(&mut envelopes, 0.5);
+    println!("network_envelope: p50 {p50:.3} ms, {both_ways} ms of it are the network's");
+    assert!(p50 >= both_ways, "the envelope's median is {p50} ms over a network of {both_ways} ms");
+    assert!(p50 < 2.0 * both_ways, "the envelope's median is {p50} ms over a network of {both_ways} ms");
 }
 
 async fn compare_percentiles(tracejoin: &Tracejoin, records: &[Value], measured: &HashMap<String, Measured>) {

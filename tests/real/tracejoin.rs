@@ -101,14 +101,14 @@ impl Tracejoin {
         self.get_json(&format!("/api/v1/phases?from=-1h{filter}")).await["coverage"].take()
     }
 
-    /// Waits until `count` requests are matched and none is pending, and returns the coverage.
+    /// Waits until `count` requests are joined and none is pending, and returns the coverage.
     ///
     /// It gives up after `patience`; the caller's assertions then tell what is missing.
-    pub async fn wait_until_matched(&self, count: usize, patience: Duration) -> Value {
+    pub async fn wait_until_joined(&self, count: usize, patience: Duration) -> Value {
         let deadline = Instant::now() + patience;
         loop {
             let coverage = self.coverage(None).await;
-            let complete = coverage["matched"] == count && coverage["pending"] == 0 && coverage["server_only"] == 0;
+            let complete = joined(&coverage) == count && coverage["pending"] == 0 && coverage["server_only"] == 0;
             if complete || Instant::now() > deadline {
                 return coverage;
             }
@@ -131,6 +131,22 @@ impl Tracejoin {
     fn log_tail(&self) -> String {
         self.process.as_ref().map(Process::log_tail).unwrap_or_default()
     }
+}
+
+/// Requests whose two sides were found and compared.
+///
+/// On a machine that is busy enough the gateway's handler is still held up when the client has its answer; such a request
+/// is joined, then excluded from the figures for its negative envelope.
+pub fn joined(coverage: &Value) -> usize {
+    let count = |value: &Value| value.as_u64().unwrap_or(0) as usize;
+    count(&coverage["matched"]) + count(&coverage["excluded"]["negative_envelope"])
+}
+
+/// Whether `GET /api/v1/traces/{id}` answered with such a request.
+pub fn is_joined(request: &Value) -> bool {
+    let flags = request["flags"].as_array();
+    let negative = flags.is_some_and(|flags| flags.iter().any(|flag| flag == "negative_envelope"));
+    request["state"] == "matched" || request["state"] == "excluded" && negative
 }
 
 /// The three ready lines. Each names its listener and ends with an address.
