@@ -3,8 +3,10 @@
 mod allow;
 pub mod canonical;
 pub mod dialect;
+pub mod dimensions;
 mod fold;
 mod otlp;
+pub mod record;
 mod refusal;
 mod resource;
 pub mod scalar;

@@ -14,7 +14,8 @@ const SEARCHED: usize = 2 * MAX_TEXT;
 /// The shortest run of letters and digits that a name does not need and that may be a key.
 const RANDOM_RUN: usize = 24;
 
-const REDACTED: &str = "[redacted]";
+/// What stands where something was taken out.
+pub const REDACTED: &str = "[redacted]";
 
 #[expect(clippy::expect_used, reason = "the pattern is a constant that the tests compile")]
 static MAIL: LazyLock<Regex> =

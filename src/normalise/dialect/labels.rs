@@ -3,6 +3,7 @@
 use super::Reading;
 use crate::model::{Dimension, Span, Value};
 use crate::normalise::scalar;
+use crate::normalise::text::REDACTED;
 
 /// Labels, each with its spellings: the first one that is there decides.
 const LABELS: &[(Dimension, &[&str])] = &[
@@ -90,7 +91,9 @@ pub fn fill(span: &Span, reading: &mut Reading) {
     fill_labels(span, reading);
     for key in REQUEST_IDS {
         let Some(id) = span.attributes.get(key).and_then(scalar::text) else { continue };
-        if !reading.request_ids.iter().any(|known| *known == id) {
+        // What is left of a scrubbed id is no id: many requests would share it.
+        let usable = !id.contains(REDACTED) && !reading.request_ids.iter().any(|known| *known == id);
+        if usable {
             reading.request_ids.push(id.into_owned());
         }
     }

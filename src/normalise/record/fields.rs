@@ -1,0 +1,159 @@
+//! A JSON object that is read field by field; what is left at the end is what no record has.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::FieldError;
+use crate::model::Nanos;
+use crate::normalise::{scalar, text};
+
+/// No request lasts longer; a larger number is in another unit.
+const MAX_MILLIS: f64 = 7.0 * 24.0 * 3600.0 * 1000.0;
+
+/// Of a value that is at fault, so much is said.
+const SHOWN: usize = 40;
+
+/// The fields of one object that have not been read yet.
+pub struct Fields {
+    prefix: &'static str,
+    map: Map<String, Value>,
+    ignored: u64,
+}
+
+impl Fields {
+    /// The fields of a record.
+    pub fn parse(raw: &RawValue) -> Result<Self, FieldError> {
+        match serde_json::from_str(raw.get()) {
+            Ok(Value::Object(map)) => Ok(Self { prefix: "", map, ignored: 0 }),
+            Ok(_) => Err(FieldError::new("", "a record is a JSON object with at least trace_id and duration_ms")),
+            Err(error) => Err(FieldError::new("", format!("is not valid JSON: {error}"))),
+        }
+    }
+
+    /// The name under which a field is known to the sender.
+    pub fn path(&self, name: &str) -> String {
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
+    }
+
+    /// An error of one field.
+    pub fn error(&self, name: &str, reason: impl Into<String>) -> FieldError {
+        FieldError::new(self.path(name), reason)
+    }
+
+    /// How many fields were left over, those handed in by [`Fields::absorb`] included.
+    pub fn ignored(self) -> u64 {
+        self.ignored + self.map.len() as u64
+    }
+
+    /// Counts what a nested object left over.
+    pub fn absorb(&mut self, nested: Self) {
+        self.ignored += nested.ignored();
+    }
+
+    /// The value of a field; `null` is the same as absent.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.map.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Reads a field and forgets it: it is known, and nothing needs it.
+    pub fn skip(&mut self, names: &[&str]) {
+        for name in names {
+            self.map.remove(*name);
+        }
+    }
+
+    /// A nested object.
+    pub fn object(&mut self, name: &'static str) -> Result<Option<Self>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(Self { prefix: name, map, ignored: 0 })),
+            Some(other) => Err(self.error(name, format!("is {}, must be an object", shown(&other)))),
+        }
+    }
+
+    /// A duration in milliseconds.
+    pub fn millis(&mut self, name: &str) -> Result<Option<Nanos>, FieldError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let Some(millis) = number(&value) else {
+            return Err(self.error(name, format!("is {}, must be a number of milliseconds", shown(&value))));
+        };
+        let reason = if !millis.is_finite() {
+            "is not a finite number; leave it out where the time is unknown".to_owned()
+        } else if millis < 0.0 {
+            format!("is {millis} ms, a duration cannot be negative; measure with a monotonic clock, or leave it out")
+        } else if millis > MAX_MILLIS {
+            format!("is {millis} ms, over the limit of {MAX_MILLIS} ms (7 days); check that the unit is milliseconds")
+        } else {
+            return Ok(Nanos::from_millis(millis));
+        };
+        Err(self.error(name, reason))
+    }
+
+    /// A duration in milliseconds for which a negative or infinite number means that it is missing.
+    pub fn lenient_millis(&mut self, name: &str) -> Option<Nanos> {
+        let millis = number(&self.take(name)?)?;
+        (0.0..=MAX_MILLIS).contains(&millis).then(|| Nanos::from_millis(millis)).flatten()
+    }
+
+    /// A whole number that is not negative.
+    pub fn count(&mut self, name: &str) -> Result<Option<i64>, FieldError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let whole = number(&value).filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
+        match whole {
+            Some(number) => Ok(Some(number as i64)),
+            None => Err(self.error(name, format!("is {}, must be a whole number from 0 on", shown(&value)))),
+        }
+    }
+
+    /// A boolean.
+    pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, FieldError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let bool = match &value {
+            Value::Bool(bool) => Some(*bool),
+            Value::String(text) => scalar::boolean_text(text),
+            Value::Number(number) if number.as_i64() == Some(0) => Some(false),
+            Value::Number(number) if number.as_i64() == Some(1) => Some(true),
+            _ => None,
+        };
+        match bool {
+            Some(bool) => Ok(Some(bool)),
+            None => Err(self.error(name, format!("is {}, must be true or false", shown(&value)))),
+        }
+    }
+
+    /// A text as it was sent; a number or boolean as it is written. An empty one is absent.
+    pub fn raw_text(&mut self, name: &str) -> Result<Option<String>, FieldError> {
+        let text = match self.take(name) {
+            None => return Ok(None),
+            Some(Value::String(text)) => text,
+            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Bool(bool)) => bool.to_string(),
+            Some(other) => return Err(self.error(name, format!("is {}, must be a text", shown(&other)))),
+        };
+        Ok((!text.trim().is_empty()).then_some(text))
+    }
+
+    /// A text that may be stored.
+    pub fn text(&mut self, name: &str) -> Result<Option<String>, FieldError> {
+        Ok(self.raw_text(name)?.map(|raw| text::value(raw.trim()).text))
+    }
+}
+
+/// A number, also where it is written as a text.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A value for an error: bounded, and free of what must not reach a log.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::String(raw) => format!("\"{}\"", text::cut(&text::name(raw).text, SHOWN)),
+        other => other.to_string(),
+    }
+}
