@@ -1,1 +1,28 @@
-//! All the SQL: pool, migrations, group commit, partitions, retention, queries.
+//! Everything that is kept: PostgreSQL, and all the SQL there is.
+//!
+//! What arrives is appended by one group commit ([`Store::submit`]); settled traces are claimed, joined and written as
+//! one `request` row each ([`Store::claim`]).
+
+mod arrival;
+mod copy;
+mod dimension;
+mod encode;
+mod error;
+mod join_queue;
+mod partition;
+mod pool;
+mod read;
+mod request;
+mod writer;
+
+pub use arrival::{Arrival, ArrivalKind, Key, ReceivedRecord, TraceArrivals};
+pub use dimension::{DimensionTuple, OVERFLOW_DIMS};
+pub use encode::{DecodeError, record_identity};
+pub use error::{StoreError, SubmitError};
+pub use join_queue::Claim;
+pub use partition::Maintenance;
+pub use pool::{Store, StoreOptions};
+pub use request::RequestRow;
+
+/// How many parts the work of joining is divided into; several instances take different buckets.
+pub const BUCKETS: i16 = 16;

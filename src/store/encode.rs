@@ -1,0 +1,70 @@
+//! The stored form of what arrived: one version byte, then a protobuf message of our own.
+//!
+//! Fields of many spans are kept as columns (all span ids, then all names …), since a tag and a length for every field
+//! of every span would take a third of the space. Readers accept every version that was ever written.
+
+mod fragment;
+mod record;
+mod text;
+
+use prost::Message;
+use thiserror::Error;
+
+pub(super) use fragment::{decode_fragment, encode_fragment};
+pub use record::record_identity;
+pub(super) use record::{decode_record, encode_record};
+
+use crate::model::TraceId;
+
+/// Why a stored body cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// Written by a newer program, or not written by this one.
+    #[error("has version {0}, which this program cannot read; a newer one wrote it")]
+    Version(u8),
+    /// No bytes at all.
+    #[error("is empty")]
+    Empty,
+    /// Not the message that the version promises.
+    #[error("is damaged: {0}")]
+    Damaged(String),
+}
+
+impl DecodeError {
+    fn damaged(what: &str) -> Self {
+        Self::Damaged(what.to_owned())
+    }
+}
+
+const VERSION: u8 = 1;
+
+fn seal(message: &impl Message) -> Vec<u8> {
+    let mut body = Vec::with_capacity(1 + message.encoded_len());
+    body.push(VERSION);
+    body.extend_from_slice(&message.encode_to_vec());
+    body
+}
+
+fn open<M: Message + Default>(body: &[u8]) -> Result<M, DecodeError> {
+    let (version, message) = body.split_first().ok_or(DecodeError::Empty)?;
+    if *version != VERSION {
+        return Err(DecodeError::Version(*version));
+    }
+    M::decode(message).map_err(|error| DecodeError::Damaged(error.to_string()))
+}
+
+/// The body of an alias: the trace that a request id belongs to.
+pub(super) fn encode_alias(trace_id: TraceId) -> Vec<u8> {
+    let mut body = vec![VERSION];
+    body.extend_from_slice(trace_id.as_bytes());
+    body
+}
+
+/// Reads what [`encode_alias`] wrote.
+pub(super) fn decode_alias(body: &[u8]) -> Result<TraceId, DecodeError> {
+    let (version, id) = body.split_first().ok_or(DecodeError::Empty)?;
+    if *version != VERSION {
+        return Err(DecodeError::Version(*version));
+    }
+    TraceId::from_slice(id).map_err(|error| DecodeError::Damaged(error.to_string()))
+}

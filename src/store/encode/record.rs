@@ -1,0 +1,311 @@
+//! The stored form of a client record. The trace id is the arrival's key and is not repeated.
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+
+use super::{DecodeError, open, seal};
+use crate::model::{
+    ClientRecord, Dimension, Dimensions, Nanos, ResponseMetrics, ResultClass, Setup, SpanId, StreamSummary, TraceId,
+    UnixNanos,
+};
+
+#[derive(Message)]
+struct Body {
+    #[prost(fixed64, optional, tag = "1")]
+    span_id: Option<u64>,
+    #[prost(bool, optional, tag = "2")]
+    sampled: Option<bool>,
+    #[prost(string, optional, tag = "3")]
+    request_id: Option<String>,
+    #[prost(sfixed64, optional, tag = "4")]
+    started_at: Option<i64>,
+    #[prost(sint64, optional, tag = "5")]
+    duration: Option<i64>,
+    #[prost(sint64, optional, tag = "6")]
+    wall: Option<i64>,
+    #[prost(sint64, optional, tag = "7")]
+    blocked: Option<i64>,
+    #[prost(sint64, optional, tag = "8")]
+    dns: Option<i64>,
+    #[prost(sint64, optional, tag = "9")]
+    connect: Option<i64>,
+    #[prost(sint64, optional, tag = "10")]
+    tls: Option<i64>,
+    #[prost(sint64, optional, tag = "11")]
+    client_queue: Option<i64>,
+    #[prost(sint64, optional, tag = "12")]
+    headers: Option<i64>,
+    #[prost(sint64, optional, tag = "13")]
+    sending: Option<i64>,
+    #[prost(sint64, optional, tag = "14")]
+    waiting: Option<i64>,
+    #[prost(sint64, optional, tag = "15")]
+    receiving: Option<i64>,
+    #[prost(sint64, optional, tag = "16")]
+    ttft: Option<i64>,
+    #[prost(sint64, optional, tag = "17")]
+    ttft_visible: Option<i64>,
+    #[prost(bool, optional, tag = "18")]
+    streaming: Option<bool>,
+    #[prost(sint64, optional, tag = "19")]
+    status: Option<i64>,
+    /// `ResultClass` as a number.
+    #[prost(uint32, tag = "20")]
+    result: u32,
+    #[prost(string, optional, tag = "21")]
+    error: Option<String>,
+    #[prost(sint64, optional, tag = "22")]
+    input_tokens: Option<i64>,
+    #[prost(sint64, optional, tag = "23")]
+    output_tokens: Option<i64>,
+    #[prost(message, optional, tag = "24")]
+    stream: Option<StreamBody>,
+    #[prost(message, optional, tag = "25")]
+    response_metrics: Option<MetricsBody>,
+    #[prost(bool, tag = "26")]
+    headers_only: bool,
+    #[prost(bool, optional, tag = "27")]
+    cold_start: Option<bool>,
+    #[prost(string, optional, tag = "28")]
+    run: Option<String>,
+    #[prost(string, optional, tag = "29")]
+    scenario: Option<String>,
+    /// Places in `DIMENSIONS`.
+    #[prost(uint32, repeated, tag = "30")]
+    dimensions: Vec<u32>,
+    /// Their values.
+    #[prost(string, repeated, tag = "31")]
+    labels: Vec<String>,
+}
+
+#[derive(Message)]
+struct StreamBody {
+    #[prost(sint64, optional, tag = "1")]
+    business_events: Option<i64>,
+    #[prost(sint64, optional, tag = "2")]
+    batched_events: Option<i64>,
+    #[prost(sint64, optional, tag = "3")]
+    p50_gap: Option<i64>,
+    #[prost(sint64, optional, tag = "4")]
+    p95_gap: Option<i64>,
+    #[prost(sint64, optional, tag = "5")]
+    p99_gap: Option<i64>,
+    #[prost(sint64, optional, tag = "6")]
+    max_gap: Option<i64>,
+    #[prost(sint64, optional, tag = "7")]
+    gaps_over_1s: Option<i64>,
+    #[prost(bool, optional, tag = "8")]
+    done_received: Option<bool>,
+    #[prost(sint64, optional, tag = "9")]
+    last_seq: Option<i64>,
+    #[prost(sint64, optional, tag = "10")]
+    missing_seq: Option<i64>,
+    #[prost(sint64, optional, tag = "11")]
+    last_event: Option<i64>,
+    #[prost(sint64, optional, tag = "12")]
+    tokens_after_first: Option<i64>,
+}
+
+#[derive(Message)]
+struct MetricsBody {
+    #[prost(sint64, optional, tag = "1")]
+    queue: Option<i64>,
+    #[prost(sint64, optional, tag = "2")]
+    prefill: Option<i64>,
+    #[prost(sint64, optional, tag = "3")]
+    decode: Option<i64>,
+}
+
+/// The labels by the place that stands for them on disk. Append only.
+const DIMENSIONS: &[Dimension] = &[
+    Dimension::Run,
+    Dimension::Scenario,
+    Dimension::Model,
+    Dimension::Provider,
+    Dimension::Region,
+    Dimension::Pool,
+    Dimension::Priority,
+    Dimension::Concurrency,
+    Dimension::Streaming,
+    Dimension::InputRange,
+    Dimension::OutputRange,
+    Dimension::ColdStart,
+];
+
+/// A digest of what makes a record the same one: its span id and its measured fields (design, section 6). Labels, the
+/// time of start, the request id and the error text may differ between two uploads of one record.
+pub fn record_identity(record: &ClientRecord) -> i64 {
+    let mut body = Body::of(record);
+    body.request_id = None;
+    body.started_at = None;
+    body.error = None;
+    body.run = None;
+    body.scenario = None;
+    body.dimensions.clear();
+    body.labels.clear();
+    let digest = Sha256::digest(body.encode_to_vec());
+    let mut head = [0; 8];
+    head.copy_from_slice(&digest[..8]);
+    i64::from_be_bytes(head)
+}
+
+/// Writes a record.
+pub(in crate::store) fn encode_record(record: &ClientRecord) -> Vec<u8> {
+    seal(&Body::of(record))
+}
+
+/// Reads what [`encode_record`] wrote.
+pub(in crate::store) fn decode_record(trace_id: TraceId, body: &[u8]) -> Result<ClientRecord, DecodeError> {
+    let body: Body = open(body)?;
+    body.into_record(trace_id)
+}
+
+fn raw(duration: Option<Nanos>) -> Option<i64> {
+    duration.map(|duration| duration.0)
+}
+
+impl Body {
+    fn of(record: &ClientRecord) -> Self {
+        let known = DIMENSIONS.iter().zip(0..);
+        let labels = known.filter_map(|(label, place)| Some((place, record.dimensions.get(*label)?.to_owned())));
+        let (dimensions, labels) = labels.unzip();
+        Self {
+            span_id: record.span_id.map(|id| u64::from_be_bytes(*id.as_bytes())),
+            sampled: record.sampled,
+            request_id: record.request_id.clone(),
+            started_at: record.started_at.map(|at| at.0),
+            duration: raw(record.duration),
+            wall: raw(record.wall),
+            blocked: raw(record.setup.blocked),
+            dns: raw(record.setup.dns),
+            connect: raw(record.setup.connect),
+            tls: raw(record.setup.tls),
+            client_queue: raw(record.client_queue),
+            headers: raw(record.headers),
+            sending: raw(record.sending),
+            waiting: raw(record.waiting),
+            receiving: raw(record.receiving),
+            ttft: raw(record.ttft),
+            ttft_visible: raw(record.ttft_visible),
+            streaming: record.streaming,
+            status: record.status,
+            result: record.result as u32,
+            error: record.error.clone(),
+            input_tokens: record.input_tokens,
+            output_tokens: record.output_tokens,
+            stream: record.stream.as_ref().map(StreamBody::of),
+            response_metrics: record.response_metrics.as_ref().map(MetricsBody::of),
+            headers_only: record.headers_only,
+            cold_start: record.cold_start,
+            run: record.run.clone(),
+            scenario: record.scenario.clone(),
+            dimensions,
+            labels,
+        }
+    }
+
+    fn into_record(self, trace_id: TraceId) -> Result<ClientRecord, DecodeError> {
+        let span_id = self.span_id.map(|id| SpanId::from_bytes(id.to_be_bytes())).transpose();
+        let result = i16::try_from(self.result).ok().and_then(ResultClass::from_number);
+        let dimensions = read_dimensions(&self.dimensions, self.labels)?;
+        Ok(ClientRecord {
+            trace_id,
+            span_id: span_id.map_err(|_| DecodeError::damaged("the span id is zero"))?,
+            sampled: self.sampled,
+            request_id: self.request_id,
+            started_at: self.started_at.map(UnixNanos),
+            duration: self.duration.map(Nanos),
+            wall: self.wall.map(Nanos),
+            setup: Setup {
+                blocked: self.blocked.map(Nanos),
+                dns: self.dns.map(Nanos),
+                connect: self.connect.map(Nanos),
+                tls: self.tls.map(Nanos),
+            },
+            client_queue: self.client_queue.map(Nanos),
+            headers: self.headers.map(Nanos),
+            sending: self.sending.map(Nanos),
+            waiting: self.waiting.map(Nanos),
+            receiving: self.receiving.map(Nanos),
+            ttft: self.ttft.map(Nanos),
+            ttft_visible: self.ttft_visible.map(Nanos),
+            streaming: self.streaming,
+            status: self.status,
+            result: result.ok_or_else(|| DecodeError::damaged("the result class is unknown"))?,
+            error: self.error,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            stream: self.stream.map(StreamBody::into_summary),
+            response_metrics: self.response_metrics.map(MetricsBody::into_metrics),
+            headers_only: self.headers_only,
+            cold_start: self.cold_start,
+            run: self.run,
+            scenario: self.scenario,
+            dimensions,
+        })
+    }
+}
+
+fn read_dimensions(places: &[u32], labels: Vec<String>) -> Result<Dimensions, DecodeError> {
+    if places.len() != labels.len() {
+        return Err(DecodeError::damaged("labels and values differ in number"));
+    }
+    let mut dimensions = Dimensions::default();
+    for (place, label) in places.iter().zip(labels) {
+        let dimension = DIMENSIONS.get(*place as usize);
+        let dimension = dimension.ok_or_else(|| DecodeError::damaged("it names an unknown label"))?;
+        dimensions.0.insert(*dimension, label);
+    }
+    Ok(dimensions)
+}
+
+impl StreamBody {
+    fn of(stream: &StreamSummary) -> Self {
+        Self {
+            business_events: stream.business_events,
+            batched_events: stream.batched_events,
+            p50_gap: raw(stream.p50_gap),
+            p95_gap: raw(stream.p95_gap),
+            p99_gap: raw(stream.p99_gap),
+            max_gap: raw(stream.max_gap),
+            gaps_over_1s: stream.gaps_over_1s,
+            done_received: stream.done_received,
+            last_seq: stream.last_seq,
+            missing_seq: stream.missing_seq,
+            last_event: raw(stream.last_event),
+            tokens_after_first: stream.tokens_after_first,
+        }
+    }
+
+    fn into_summary(self) -> StreamSummary {
+        StreamSummary {
+            business_events: self.business_events,
+            batched_events: self.batched_events,
+            p50_gap: self.p50_gap.map(Nanos),
+            p95_gap: self.p95_gap.map(Nanos),
+            p99_gap: self.p99_gap.map(Nanos),
+            max_gap: self.max_gap.map(Nanos),
+            gaps_over_1s: self.gaps_over_1s,
+            done_received: self.done_received,
+            last_seq: self.last_seq,
+            missing_seq: self.missing_seq,
+            last_event: self.last_event.map(Nanos),
+            tokens_after_first: self.tokens_after_first,
+        }
+    }
+}
+
+impl MetricsBody {
+    fn of(metrics: &ResponseMetrics) -> Self {
+        Self { queue: raw(metrics.queue), prefill: raw(metrics.prefill), decode: raw(metrics.decode) }
+    }
+
+    fn into_metrics(self) -> ResponseMetrics {
+        let Self { queue, prefill, decode } = self;
+        ResponseMetrics { queue: queue.map(Nanos), prefill: prefill.map(Nanos), decode: decode.map(Nanos) }
+    }
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,100 @@
+//! What can go wrong with the database, and what a submitter is told.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgDatabaseError;
+use thiserror::Error;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The address cannot be read.
+    #[error("the database URL cannot be read: {0}; write it as postgres://user:password@host:port/database")]
+    Url(#[source] sqlx::Error),
+    /// The server is too old for declarative partitions that can be detached while in use.
+    #[error("PostgreSQL {found} is too old: version 14 or newer is needed")]
+    Version {
+        /// What the server says of itself.
+        found: String,
+    },
+    /// The server does not write through to disk, so that an acknowledgement would promise nothing.
+    #[error(
+        "the database server runs with fsync=off: acknowledged data would not survive a crash; set fsync=on there, or \
+         accept the loss with --allow-fsync-off"
+    )]
+    FsyncOff,
+    /// The schema could not be brought up to date.
+    #[error("the database schema could not be migrated: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A statement failed.
+    #[error("the database failed: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// Why a batch was not taken. Nothing of it may be acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SubmitError {
+    /// A limit is reached for now.
+    #[error("{message}")]
+    Overloaded {
+        /// The limit, its value and the setting.
+        message: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The database is away for now, or did not answer in time.
+    #[error("{message}")]
+    Unavailable {
+        /// What is away.
+        message: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The database refuses this data, now and later.
+    #[error("{message}")]
+    Invalid {
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// What a failed statement says of its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// No partition covers the row's time.
+    MissingPartition,
+    /// The data itself: it fails again however often it is tried.
+    Data,
+    /// The connection is gone, or was never there.
+    Connection,
+    /// The server is there but cannot do it now.
+    Server,
+}
+
+impl Cause {
+    /// Reads a failure's SQLSTATE (PostgreSQL's manual, appendix A).
+    pub(super) fn of(error: &sqlx::Error) -> Self {
+        let sqlx::Error::Database(database) = error else {
+            return Self::Connection;
+        };
+        let code = database.code().unwrap_or_default();
+        if code == "23514" && missing_partition(error) {
+            return Self::MissingPartition;
+        }
+        match code.get(..2) {
+            // Data exception, constraint violation, program limit exceeded.
+            Some("22" | "23" | "54") => Self::Data,
+            // Connection exception, operator intervention such as a shutdown.
+            Some("08" | "57") => Self::Connection,
+            _ => Self::Server,
+        }
+    }
+}
+
+/// A row without a partition shares its SQLSTATE with a failed check, but names no constraint.
+fn missing_partition(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|database| database.try_downcast_ref::<PgDatabaseError>())
+        .is_some_and(|database| database.constraint().is_none())
+}

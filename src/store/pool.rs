@@ -1,0 +1,137 @@
+//! Connecting, and what every session is told.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{Connection, raw_sql};
+
+use super::arrival::Arrival;
+use super::dimension::Dictionary;
+use super::error::{StoreError, SubmitError};
+use super::partition;
+use super::writer::Writer;
+use crate::model::UnixNanos;
+
+/// What the store is told to do and to bound.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Quiet time after the last arrival of a trace before it is joined.
+    pub settle: Duration,
+    /// Whether a server that does not write through to disk is accepted.
+    pub allow_fsync_off: bool,
+    /// How long arrivals and requests are kept, by the time of their arrival.
+    pub retention: Duration,
+    /// How long rollups are kept: label tuples are kept as long.
+    pub rollup_retention: Duration,
+    /// Connections for reading and joining; the writers have two of their own.
+    pub max_connections: u32,
+    /// How many bytes may wait for their commit.
+    pub queue_bytes: usize,
+    /// How many label tuples are told apart; what comes beyond shares one overflow bucket.
+    pub max_dimension_tuples: u32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            settle: Duration::from_secs(15),
+            allow_fsync_off: false,
+            retention: Duration::from_secs(7 * 86_400),
+            rollup_retention: Duration::from_secs(90 * 86_400),
+            max_connections: 8,
+            queue_bytes: 64 << 20,
+            max_dimension_tuples: 10_000,
+        }
+    }
+}
+
+/// The database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) pool: PgPool,
+    pub(super) options: Arc<StoreOptions>,
+    pub(super) dictionary: Arc<Dictionary>,
+    writer: Writer,
+}
+
+impl Store {
+    /// Connects, checks the server, brings the schema up to date and starts the writers. Safe to run in several
+    /// processes at once.
+    ///
+    /// # Errors
+    /// All of [`StoreError`].
+    pub async fn connect(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
+        let address = PgConnectOptions::from_str(url).map_err(StoreError::Url)?.application_name("tracejoin");
+        let pool = PgPoolOptions::new()
+            .max_connections(options.max_connections)
+            .acquire_timeout(Duration::from_secs(5))
+            .after_connect(|connection, _| Box::pin(prepare_session(connection)))
+            .connect_with(address.clone())
+            .await?;
+        let mut connection = pool.acquire().await?;
+        check_server(&mut connection, options.allow_fsync_off).await?;
+        // sqlx takes an advisory lock around this, so that instances that start together take turns.
+        sqlx::migrate!("./migrations").run(&mut *connection).await?;
+        partition::ensure(&mut connection, UnixNanos::now()).await?;
+        drop(connection);
+        let writer = Writer::start(address, &options);
+        let dictionary = Arc::new(Dictionary::new(options.max_dimension_tuples));
+        Ok(Self { pool, options: Arc::new(options), dictionary, writer })
+    }
+
+    /// Takes a batch and resolves after its commit: all of it is durable, or an error says why it may not be. Waits for
+    /// at most four seconds.
+    ///
+    /// # Errors
+    /// All of [`SubmitError`]; nothing of the batch may then be acknowledged.
+    pub async fn submit(&self, arrivals: Vec<Arrival>) -> Result<(), SubmitError> {
+        self.writer.submit(arrivals).await
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] where it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.pool.acquire().await?.ping().await?;
+        Ok(())
+    }
+
+    /// The settings it was opened with.
+    pub fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    /// Closes the connections for reading and joining, once those that are in use come back.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// What every session needs, whatever the server's or the role's defaults are.
+pub(super) async fn prepare_session(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    // An acknowledgement promises durability. Statements here are short: compiling them costs more than it saves. A
+    // claim whose process hangs must not hold its bucket for ever.
+    let settings = "set synchronous_commit = on; set jit = off; set idle_in_transaction_session_timeout = '60s'";
+    raw_sql(settings).execute(connection).await?;
+    Ok(())
+}
+
+async fn check_server(connection: &mut PgConnection, allow_fsync_off: bool) -> Result<(), StoreError> {
+    let number: String = sqlx::query_scalar("show server_version_num").fetch_one(&mut *connection).await?;
+    if number.parse().unwrap_or(0) < 140_000 {
+        let found = sqlx::query_scalar("show server_version").fetch_one(&mut *connection).await?;
+        return Err(StoreError::Version { found });
+    }
+    let fsync: String = sqlx::query_scalar("show fsync").fetch_one(&mut *connection).await?;
+    if fsync == "on" {
+        return Ok(());
+    }
+    if !allow_fsync_off {
+        return Err(StoreError::FsyncOff);
+    }
+    tracing::warn!("the database server runs with fsync=off: acknowledged data may be lost in a crash");
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Reading what is stored, by trace.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Row};
+use uuid::Uuid;
+
+use super::arrival::{ArrivalKind, Key, StoredArrival, TraceArrivals};
+use super::error::StoreError;
+use super::pool::Store;
+use super::request::{self, COLUMNS, RequestRow};
+use crate::model::{TraceId, UnixNanos};
+
+/// How many arrivals of one trace are loaded; a trace that comes in more pieces is flagged as too large.
+const MAX_TRACE_ARRIVALS: i64 = 4096;
+
+/// The limit inside keeps the plan at one index probe a key, whatever the planner believes of a table that has just
+/// begun to grow, and bounds what one trace may cost.
+const LOAD_ARRIVALS: &str = "
+    select wanted.key, found.received_at, found.kind, found.body
+    from unnest($1::uuid[]) as wanted (key)
+    cross join lateral (
+        select received_at, kind, body from arrival
+        where arrival.key = wanted.key and arrival.received_at >= $2
+        limit $3
+    ) as found";
+
+const KNOWN_RECORDS: &str = "
+    select exists (
+        select from arrival
+        where arrival.key = wanted.key and arrival.identity = wanted.identity and arrival.kind = $4
+            and arrival.received_at >= wanted.since
+    )
+    from unnest($1::uuid[], $2::int8[], $3::timestamptz[]) with ordinality as wanted (key, identity, since, place)
+    order by wanted.place";
+
+/// The two sides of a request, and two uploads of one record, may be this far apart from what their clocks say.
+const CLOCK_TOLERANCE: chrono::Duration = chrono::Duration::days(1);
+
+impl Store {
+    /// Everything that arrived of a trace; `None` where nothing is kept of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn trace(&self, trace_id: TraceId) -> Result<Option<TraceArrivals>, StoreError> {
+        Ok(self.arrivals(*trace_id.as_bytes()).await?)
+    }
+
+    /// The same by key, for the digest of a request id.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn arrivals(&self, key: Key) -> Result<Option<TraceArrivals>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let mut found = load_arrivals(&mut connection, &[key], DateTime::<Utc>::MIN_UTC).await?;
+        Ok(found.remove(&key))
+    }
+
+    /// The requests of a trace, as they were joined last.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn rows_of(&self, trace_id: TraceId) -> Result<Vec<RequestRow>, StoreError> {
+        let statement = format!("select {COLUMNS} from request where trace_id = $1 order by client_span");
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(Uuid::from_bytes(*trace_id.as_bytes()));
+        let rows = query.fetch_all(&self.pool).await?;
+        Ok(self.decode_requests(&rows).await?)
+    }
+
+    /// Whether each record, told by its trace, its [`super::record_identity`] and its time of start, is stored already.
+    /// A record without a time of start is looked for in all that is kept.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn known_records(&self, records: &[(TraceId, i64, Option<UnixNanos>)]) -> Result<Vec<bool>, StoreError> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<Uuid> = records.iter().map(|record| Uuid::from_bytes(*record.0.as_bytes())).collect();
+        let identities: Vec<i64> = records.iter().map(|record| record.1).collect();
+        let since: Vec<DateTime<Utc>> = records.iter().map(|record| searched_from(record.2)).collect();
+        let query = sqlx::query_scalar(KNOWN_RECORDS).bind(keys).bind(identities).bind(since);
+        Ok(query.bind(ArrivalKind::Record as i16).fetch_all(&self.pool).await?)
+    }
+
+    /// Completes rows of [`COLUMNS`] by their labels.
+    pub(super) async fn decode_requests(&self, rows: &[PgRow]) -> Result<Vec<RequestRow>, sqlx::Error> {
+        let mut ids = Vec::with_capacity(rows.len());
+        for row in rows {
+            ids.push(row.try_get::<i64, _>("dims")?);
+        }
+        let tuples = self.dictionary.tuples(&self.pool, &ids).await?;
+        let labels = |id: &i64| tuples.get(id).cloned().unwrap_or_default();
+        rows.iter().zip(&ids).map(|(row, id)| request::decode(row, labels(id))).collect()
+    }
+}
+
+/// A start in the future by a wrong clock must not hide what arrived before it.
+fn searched_from(started_at: Option<UnixNanos>) -> DateTime<Utc> {
+    let Some(started_at) = started_at else {
+        return DateTime::<Utc>::MIN_UTC;
+    };
+    started_at.min(UnixNanos::now()).to_datetime() - CLOCK_TOLERANCE
+}
+
+/// Loads the arrivals of some keys, in the order of their arrival.
+pub(super) async fn load_arrivals(
+    connection: &mut PgConnection,
+    keys: &[Key],
+    since: DateTime<Utc>,
+) -> Result<HashMap<Key, TraceArrivals>, sqlx::Error> {
+    let wanted: Vec<Uuid> = keys.iter().copied().map(Uuid::from_bytes).collect();
+    let query = sqlx::query(LOAD_ARRIVALS).bind(wanted).bind(since).bind(MAX_TRACE_ARRIVALS);
+    let mut rows = query.fetch(connection);
+    let mut stored: Vec<StoredArrival> = Vec::new();
+    let mut found: HashMap<Key, TraceArrivals> = HashMap::new();
+    while let Some(row) = rows.try_next().await? {
+        let arrival = read_arrival(&row)?;
+        // All rows of a key follow one another.
+        if stored.last().is_some_and(|last| last.key != arrival.key) {
+            gather(&mut stored, &mut found);
+        }
+        stored.push(arrival);
+    }
+    gather(&mut stored, &mut found);
+    Ok(found)
+}
+
+fn gather(stored: &mut Vec<StoredArrival>, found: &mut HashMap<Key, TraceArrivals>) {
+    let truncated = stored.len() as i64 >= MAX_TRACE_ARRIVALS;
+    // Stable: rows of one commit keep the order in which they were sent.
+    stored.sort_by_key(|arrival| arrival.received_at);
+    for arrival in stored.drain(..) {
+        let start = || TraceArrivals::starting(arrival.received_at);
+        let trace = found.entry(arrival.key).or_insert_with(start);
+        trace.truncated |= truncated;
+        trace.add(&arrival);
+    }
+}
+
+fn read_arrival(row: &PgRow) -> Result<StoredArrival, sqlx::Error> {
+    let key: Uuid = row.try_get("key")?;
+    let received_at: DateTime<Utc> = row.try_get("received_at")?;
+    Ok(StoredArrival {
+        key: key.into_bytes(),
+        received_at: UnixNanos::from_datetime(received_at),
+        kind: row.try_get("kind")?,
+        body: row.try_get("body")?,
+    })
+}
