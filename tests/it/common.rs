@@ -1,0 +1,7 @@
+//! What every integration test needs: folders that vanish with the test process and fresh databases.
+
+mod database;
+mod folder;
+
+pub use database::test_database;
+pub use folder::Folder;

@@ -1,0 +1,5 @@
+//! All integration tests, linked once: they run against a real PostgreSQL and real sockets.
+
+mod common;
+
+mod private_postgres;
