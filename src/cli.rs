@@ -1,1 +1,88 @@
 //! One file a command; the only module that knows every part.
+
+mod api;
+mod import;
+mod phases;
+mod trace;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+/// Names the owner of a slow LLM answer: the network, the gateway, the queue in front of the GPU, or the model.
+#[derive(Debug, Parser)]
+#[command(name = "tracejoin", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Explain one request: which phase its time went to
+    Trace(trace::TraceArgs),
+    /// Show percentiles of every phase, with their coverage
+    Phases(phases::PhasesArgs),
+    /// Send measurements or spans from a file to a server
+    Import(import::ImportArgs),
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// A usage error of clap's.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<Cli> {
+    Ok(Cli::try_parse_from(args)?)
+}
+
+/// Prints what is wrong with the command line, or the help that was asked for, and gives the status to leave with.
+pub fn usage_error(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<clap::Error>() {
+        Some(error) => {
+            // Where even this cannot be printed nobody is left to be told.
+            let _ = error.print();
+            u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+        None => {
+            eprintln!("tracejoin: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a command and gives the status to leave with.
+///
+/// # Errors
+/// Why it could not be done.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Trace(args) => trace::run(args).await,
+            Command::Phases(args) => phases::run(args).await,
+            Command::Import(args) => import::run(args).await,
+        }
+    })
+}
+
+/// Whether a command failed only because nobody reads its output any more, as under `| head`.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

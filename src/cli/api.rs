@@ -1,0 +1,123 @@
+//! A server's REST API, as the commands use it.
+
+use anyhow::{Context, bail};
+use reqwest::header::ACCEPT;
+use reqwest::{Client, Response, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+/// Which server to talk to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServerArgs {
+    /// The server's REST address
+    #[arg(long, env = "TRACEJOIN_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub server: Url,
+}
+
+/// A server's REST API.
+#[derive(Debug, Clone)]
+pub struct Api {
+    base: Url,
+    http: Client,
+}
+
+/// The part of a problem document that people read.
+#[derive(Debug, Deserialize)]
+struct Problem {
+    detail: String,
+}
+
+impl Api {
+    /// The API at an address.
+    ///
+    /// # Errors
+    /// Where no HTTP client can be made.
+    pub fn new(server: &ServerArgs) -> anyhow::Result<Self> {
+        Self::at(server.server.clone())
+    }
+
+    /// The same, at an address of our own.
+    ///
+    /// # Errors
+    /// Where no HTTP client can be made.
+    pub fn at(base: Url) -> anyhow::Result<Self> {
+        Ok(Self { base, http: http_client()? })
+    }
+
+    /// The address of a resource; `segments` are escaped where they need it.
+    pub fn url(&self, segments: &[&str]) -> anyhow::Result<Url> {
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut path) => path.pop_if_empty().extend(segments),
+            Err(()) => bail!("{} cannot be a server's address; give one such as http://127.0.0.1:8080", self.base),
+        };
+        Ok(url)
+    }
+
+    /// Asks for a resource in a form; `None` where there is no such thing.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, or refuses.
+    pub async fn get(&self, url: Url, form: &str) -> anyhow::Result<Option<Response>> {
+        let address = url.to_string();
+        let response = self.http.get(url).header(ACCEPT, form).send().await;
+        let response = response.with_context(|| self.unreachable())?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        if !response.status().is_success() {
+            bail!("{address}: {}", refusal(response).await);
+        }
+        Ok(Some(response))
+    }
+
+    /// Asks for a resource as JSON.
+    ///
+    /// # Errors
+    /// As [`Api::get`], and where there is no such thing or the answer has another form.
+    pub async fn get_json<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
+        let address = url.to_string();
+        let found = self.get(url, "application/json").await?;
+        let response = found.with_context(|| format!("{address} is not there; is that server of the same version?"))?;
+        response.json().await.with_context(|| format!("{address} did not answer as expected"))
+    }
+
+    fn unreachable(&self) -> String {
+        format!("cannot reach {}; start `tracejoin serve` there, or name another server with --server", self.base)
+    }
+}
+
+/// An HTTP client that can speak TLS.
+///
+/// # Errors
+/// Where the system's certificates cannot be used.
+pub fn http_client() -> anyhow::Result<Client> {
+    // Fails only where a provider is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().build().context("cannot make an HTTP client")
+}
+
+/// What a server says of a refusal: the problem's detail, else the status.
+pub async fn refusal(response: Response) -> String {
+    let status = response.status();
+    match response.json::<Problem>().await {
+        Ok(problem) => problem.detail,
+        Err(_) => format!("the server answered {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_keep_the_servers_path_and_escape_their_parts() {
+        let url = |base: &str| {
+            let api = Api::at(base.parse().expect("a URL")).expect("a client");
+            api.url(&["api", "v1", "traces", "a/b"]).expect("an address").to_string()
+        };
+        assert_eq!(url("http://127.0.0.1:8080"), "http://127.0.0.1:8080/api/v1/traces/a%2Fb");
+        assert_eq!(url("https://example.org/tj/"), "https://example.org/tj/api/v1/traces/a%2Fb");
+    }
+}

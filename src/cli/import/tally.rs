@@ -1,0 +1,89 @@
+//! What became of a file's members.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+/// The reason under which a last member that is cut off is counted: a file that is still being written ends so.
+pub const CUT_OFF: &str = "the file ends in the middle of its last member, which was left out";
+
+/// What became of a file's members: `read` is the sum of those accepted, recognised as duplicates, and rejected.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Members of the file.
+    pub read: u64,
+    /// New members, committed.
+    pub accepted: u64,
+    /// Members that were there already; `None` where the door does not tell, as OTLP's does not.
+    pub duplicates: Option<u64>,
+    /// Classes of result among those not rejected; `None` where members have none.
+    pub results: Option<BTreeMap<&'static str, u64>>,
+    /// Members rejected for good, by reason.
+    pub rejected: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Counts members that were rejected for one reason.
+    pub fn reject(&mut self, reason: impl Into<String>, members: u64) {
+        if members > 0 {
+            *self.rejected.entry(reason.into()).or_default() += members;
+        }
+    }
+
+    /// Counts a last member that is cut off.
+    pub fn cut_off(&mut self) {
+        self.read += 1;
+        self.reject(CUT_OFF, 1);
+    }
+
+    /// Whether anything was rejected but a last member that is cut off.
+    pub fn any_refused(&self) -> bool {
+        self.rejected.keys().any(|reason| reason != CUT_OFF)
+    }
+
+    /// Prints it, for people or as one line of JSON.
+    ///
+    /// # Errors
+    /// A failure of standard output.
+    pub fn print(&self, json: bool) -> anyhow::Result<()> {
+        let mut out = std::io::stdout().lock();
+        if json {
+            writeln!(out, "{}", serde_json::to_string(self)?)?;
+            return Ok(());
+        }
+        write!(out, "read {}, accepted {}", self.read, self.accepted)?;
+        if let Some(duplicates) = self.duplicates {
+            write!(out, ", duplicates {duplicates}")?;
+        }
+        writeln!(out)?;
+        for (class, n) in self.results.iter().flatten().filter(|(_, n)| **n > 0) {
+            writeln!(out, "result {class}: {n}")?;
+        }
+        for (reason, n) in &self.rejected {
+            writeln!(out, "rejected {n}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_off_end_is_counted_but_is_no_refusal() {
+        let mut tally = Tally { duplicates: Some(0), ..Tally::default() };
+        tally.cut_off();
+        assert!(!tally.any_refused());
+        tally.reject("duration_ms: is negative", 2);
+        tally.reject("none", 0);
+        assert!(tally.any_refused());
+        let line = serde_json::to_value(&tally).expect("JSON");
+        assert_eq!(
+            line,
+            serde_json::json!({"read": 1, "accepted": 0, "duplicates": 0, "results": null,
+                               "rejected": {"duration_ms: is negative": 2, CUT_OFF: 1}})
+        );
+    }
+}
