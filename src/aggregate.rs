@@ -14,5 +14,5 @@ pub mod sample;
 pub mod scope;
 pub mod summary;
 
-pub use answer::{Answer, Contents, Group, Question};
+pub use answer::{Answer, Contents, Group, Question, Window};
 pub use quantile::Quantile;

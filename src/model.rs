@@ -20,6 +20,6 @@ pub use observation::{Labels, Observation, Readings};
 pub use phase::{Phase, ServerPhase, ServerPhases};
 pub use record::{ClientRecord, Completeness, ResponseMetrics, ResultClass, Setup, StreamSummary};
 pub use request::{ClientSide, JoinMethod, Rates, Request, ServerSide, State, TtftPhases};
-pub use selection::{GroupKey, Selection};
+pub use selection::{GroupKey, Order, OrderKey, Selection};
 pub use span::{Attributes, ClockDomain, Fragment, Resource, Scope, Span, SpanEvent, SpanKind, Value};
 pub use time::{Interval, Nanos, UnixNanos};

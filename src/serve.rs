@@ -1,11 +1,15 @@
 //! REST: router, errors, one file a resource, OpenAPI.
 
+pub mod coverage;
 pub mod error;
 mod health;
 mod metrics;
 mod openapi;
+pub mod phases;
 pub mod query;
+pub mod requests;
 pub mod source;
+mod steps;
 pub mod trace;
 
 use std::any::Any;
@@ -24,7 +28,7 @@ use tower_http::compression::CompressionLayer;
 use utoipa::openapi::OpenApi;
 
 use self::error::ApiError;
-use self::source::{Readiness, TraceSource};
+use self::source::{Readiness, TraceSource, WindowSource};
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +41,8 @@ const DRAIN_GRACE: Duration = Duration::from_secs(10);
 pub struct Sources {
     /// Explains single traces.
     pub traces: Arc<dyn TraceSource>,
+    /// Reads windows.
+    pub windows: Arc<dyn WindowSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -48,6 +54,9 @@ pub struct Sources {
 pub fn router(sources: Sources, uploads: Router) -> (Router, OpenApi) {
     let (reads, document) = openapi::router()
         .merge(trace::routes(sources.traces))
+        .merge(phases::routes(Arc::clone(&sources.windows)))
+        .merge(coverage::routes(Arc::clone(&sources.windows)))
+        .merge(requests::routes(sources.windows))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.recorder))
         .split_for_parts();

@@ -9,7 +9,7 @@ use super::quantile::Quantile;
 use super::sample::{Sample, Values};
 use super::scope::{Dictionary, GroupLabels, Scope, Tellers};
 use super::summary::Summary;
-use crate::model::{GroupKey, Metric, ResultClass, Section, Selection, State};
+use crate::model::{GroupKey, Interval, Metric, ResultClass, Section, Selection, State};
 
 /// From this many requests on a group is answered from digests.
 pub const EXACT_BELOW: u64 = 10_000;
@@ -33,6 +33,15 @@ pub struct Contents {
     pub cells: Vec<(CellKey, Cell)>,
     /// The labels.
     pub dictionary: Dictionary,
+}
+
+/// The contents of a window, and the window that they are of: one that rollups serve is widened to whole minutes.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// What was read.
+    pub served: Interval,
+    /// What was found.
+    pub contents: Contents,
 }
 
 /// One group of an answer.
@@ -71,6 +80,12 @@ impl Question {
             groups.push(self.group(labels, &members, coverage, contents, &narrowed));
         }
         Answer { coverage, groups }
+    }
+
+    /// The coverage alone.
+    pub fn coverage(&self, contents: &Contents) -> Coverage {
+        let tellers = Tellers::of(contents.pairs(), &contents.dictionary);
+        coverage(contents, &Scope::of(&self.selection), &tellers)
     }
 
     /// The stored label ids of the groups that are small enough to be answered from all of their values.
@@ -165,7 +180,7 @@ fn censored(metric: Metric, members: &[(&CellKey, &Cell)], contents: &Contents, 
 }
 
 /// The coverage of a scope, over everything in the window.
-pub fn coverage(contents: &Contents, scope: &Scope, tellers: &Tellers) -> Coverage {
+fn coverage(contents: &Contents, scope: &Scope, tellers: &Tellers) -> Coverage {
     let mut tally = Tally::default();
     let mut covered = Vec::new();
     for (key, cell) in contents.pairs() {

@@ -193,6 +193,14 @@ metrics! {
 }
 
 impl Metric {
+    /// The name of the field in which its value stands, with the unit: `gpu_queue_ms`, `rate_stream`.
+    pub fn field(self) -> String {
+        match self.unit() {
+            Unit::Nanos => format!("{}_ms", self.column()),
+            Unit::Millis | Unit::TokensPerSecond => self.column().to_owned(),
+        }
+    }
+
     /// From the name of its column.
     pub fn from_column(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|metric| metric.column() == name)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dimension::{Dimension, Dimensions};
+use super::metric::Metric;
 use super::record::ResultClass;
 use super::time::Interval;
 
@@ -24,6 +25,24 @@ impl Selection {
             .iter()
             .all(|(dimension, values)| labels.get(*dimension).is_some_and(|label| values.contains(label)))
     }
+}
+
+/// What a list of requests is ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderKey {
+    /// The time that decides the window.
+    WindowAt,
+    /// A metric; requests that do not tell it are left out.
+    Metric(Metric),
+}
+
+/// How a list of requests is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// By what.
+    pub key: OrderKey,
+    /// Largest first.
+    pub descending: bool,
 }
 
 /// One key by which requests are grouped.

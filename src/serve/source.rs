@@ -9,7 +9,8 @@ use thiserror::Error;
 
 use super::error::ApiError;
 use super::trace::Explained;
-use crate::model::TraceId;
+use crate::aggregate::{Question, Window};
+use crate::model::{Order, Selection, TraceId};
 
 /// Why nothing could be read.
 #[derive(Debug, Error)]
@@ -38,6 +39,20 @@ impl From<SourceError> for ApiError {
 pub trait TraceSource: Send + Sync + 'static {
     /// All requests of a trace; empty where nothing of it is stored.
     fn explain(&self, trace: TraceId) -> BoxFuture<'_, Result<Vec<Explained>, SourceError>>;
+}
+
+/// Reads what is stored of a window.
+pub trait WindowSource: Send + Sync + 'static {
+    /// All that the question needs to be answered, of its window or a wider one.
+    fn contents<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Window, SourceError>>;
+
+    /// The first requests of a selection, by an order; without their spans.
+    fn list<'a>(
+        &'a self,
+        selection: &'a Selection,
+        order: Order,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>>;
 }
 
 /// Knows whether the process can do its work.

@@ -11,7 +11,9 @@ use tower::ServiceExt;
 use super::source::SourceError;
 use super::trace::Explained;
 use super::*;
-use crate::model::TraceId;
+use crate::aggregate::cell::cells;
+use crate::aggregate::{Contents, Question, Window};
+use crate::model::{Dimension, Labels, Observation, Order, Selection, State as RequestState, TraceId};
 
 const KNOWN: &str = "0000000000000007000000000000012f";
 const SEVERAL: &str = "00000000000000070000000000000002";
@@ -35,6 +37,33 @@ impl TraceSource for Fixture {
     }
 }
 
+/// A window with one matched request and one whose spans never came; away where the run is called so.
+impl WindowSource for Fixture {
+    fn contents<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Window, SourceError>> {
+        let away = question.selection.filters.contains_key(&Dimension::Run);
+        let matched = trace::tests::explained().request;
+        let mut lone = matched.clone();
+        (lone.state, lone.server, lone.phases, lone.network_envelope) = (RequestState::ClientOnly, None, None, None);
+        let labels = Labels { client: matched.client_dimensions.clone(), all: matched.dimensions.clone() };
+        let observations = [Observation::of(&matched, 1), Observation::of(&lone, 1)];
+        let contents = Contents { cells: cells(&observations).into_iter().collect(), dictionary: [(1, labels)].into() };
+        let window = Window { served: question.selection.window, contents };
+        async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(window) } }
+            .boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        selection: &'a Selection,
+        _: Order,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>> {
+        let away = selection.filters.contains_key(&Dimension::Run);
+        let all = vec![trace::tests::explained(); limit.min(3) as usize];
+        async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(all) } }.boxed()
+    }
+}
+
 struct Obstacles(Vec<String>);
 
 impl Readiness for Obstacles {
@@ -46,7 +75,8 @@ impl Readiness for Obstacles {
 fn parts(obstacles: &[&str]) -> (Router, Value) {
     let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
     let recorder = crate::telemetry::init_metrics().expect("the only recorder");
-    let sources = Sources { traces: Arc::new(Fixture), readiness: Arc::new(readiness), recorder };
+    let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
+    let sources = Sources { traces, windows, readiness: Arc::new(readiness), recorder };
     let (router, document) = router(sources, Router::new());
     (router, serde_json::to_value(document).expect("JSON"))
 }
@@ -114,6 +144,51 @@ async fn every_route_answers_as_its_document_says() {
     conforms(&document, "/api/v1/traces/{trace_id}", &text);
     let refused = ask(&router, Method::GET, &format!("/api/v1/traces/{KNOWN}?form=text"), "*/*").await;
     conforms(&document, "/api/v1/traces/{trace_id}", &refused);
+}
+
+#[tokio::test]
+async fn questions_about_windows_are_answered_or_refused_as_the_document_says() {
+    let (router, document) = parts(&[]);
+    for path in ["/api/v1/phases", "/api/v1/phases/series", "/api/v1/coverage", "/api/v1/requests"] {
+        for (query, status) in [("?from=-10m&model=m-7b", 200), ("?run=x&from=-10m", 503), ("?modle=x", 400)] {
+            let answer = ask(&router, Method::GET, &format!("{path}{query}"), "*/*").await;
+            assert_eq!(answer.status.as_u16(), status, "{path}{query}: {}", answer.body);
+            conforms(&document, path, &answer);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_percentile_stands_beside_its_n_its_interval_and_its_coverage() {
+    let answer = get("/api/v1/phases?quantiles=0.5,0.999&group_by=model,pool").await.json();
+    assert_eq!(answer["coverage"]["join_coverage"], 0.5);
+    assert_eq!(answer["coverage"]["coverage_scope"], "filtered");
+    let group = &answer["groups"][0];
+    assert_eq!(group["dimensions"], serde_json::json!({"model": "m-7b", "pool": null}));
+    let queue = &group["phases"]["gpu_queue"];
+    let expected = serde_json::json!({
+        "n": 1, "p50_ms": 428.0, "p50_ci_ms": [null, null],
+        "p50_ci_reason": "the lower end needs n >= 6, the upper n >= 6",
+        "p50_bounds_ms": [null, 428.0],
+        "p50_bounds_reason": "the missing requests could all lie below every known value",
+        "p99_9_ms": 428.0, "p99_9_ci_ms": [428.0, null], "p99_9_ci_reason": "the upper end needs n >= 3688",
+        "p99_9_bounds_ms": [428.0, null],
+        "p99_9_bounds_reason": "the missing requests could all lie above every known value",
+        "phase_coverage": 0.5, "method": "exact", "mean_ms": 428.0, "max_ms": 428.0, "sum_ms": 428.0,
+    });
+    assert_eq!(queue, &expected);
+    assert_eq!(group["client"]["duration"]["p99_9_censored_ms"], 1842.0);
+    assert_eq!(group["rates"]["rate_stream"]["p50"], Value::Null);
+    assert_eq!(group["phases"]["prefill"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_list_takes_an_order_and_a_limit() {
+    let answer = get("/api/v1/requests?order=-gpu_queue_ms&limit=2").await.json();
+    assert_eq!(answer["requests"].as_array().map(Vec::len), Some(2));
+    assert_eq!(answer["requests"][0]["phases"]["gpu_queue_ms"], 428.0);
+    assert_eq!(get("/api/v1/requests?limit=0").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(get("/api/v1/requests?order=queue").await.status, StatusCode::BAD_REQUEST);
 }
 
 #[test]

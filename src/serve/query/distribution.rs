@@ -3,6 +3,8 @@
 use utoipa::IntoParams;
 
 use super::parameters::{Parameters, not_among};
+use crate::aggregate::Quantile;
+use crate::aggregate::quantile::BadQuantile;
 use crate::model::{GroupKey, Selection};
 use crate::serve::error::ApiError;
 
@@ -26,7 +28,7 @@ pub struct Distribution {
     /// Keys to group by, each once, in the order given.
     pub group_by: Vec<GroupKey>,
     /// Quantiles, ascending, each once.
-    pub quantiles: Vec<f64>,
+    pub quantiles: Vec<Quantile>,
 }
 
 impl Distribution {
@@ -51,21 +53,15 @@ impl Distribution {
     }
 }
 
-fn quantiles(parameters: &Parameters) -> Result<Vec<f64>, ApiError> {
+fn quantiles(parameters: &Parameters) -> Result<Vec<Quantile>, ApiError> {
     let mut quantiles = Vec::new();
     for text in parameters.list("quantiles")? {
-        match text.parse::<f64>() {
-            Ok(quantile) if quantile > 0.0 && quantile < 1.0 => quantiles.push(quantile),
-            _ => {
-                let detail = format!("quantiles has {text:?}; give numbers above 0 and below 1, such as 0.5,0.95,0.99");
-                return Err(ApiError::parameter("quantiles", detail));
-            }
-        }
+        quantiles.push(text.parse().map_err(|error: BadQuantile| ApiError::parameter("quantiles", error.to_string()))?);
     }
     if quantiles.is_empty() {
-        quantiles.extend([0.5, 0.95, 0.99]);
+        quantiles.extend(Quantile::DEFAULT);
     }
-    quantiles.sort_by(f64::total_cmp);
+    quantiles.sort();
     quantiles.dedup();
     if quantiles.len() > MOST_QUANTILES {
         let detail = format!("quantiles has {} members; give at most {MOST_QUANTILES}", quantiles.len());
@@ -97,8 +93,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_sorted_and_bounded() {
-        assert_eq!(read("").expect("defaults").quantiles, [0.5, 0.95, 0.99]);
-        assert_eq!(read("quantiles=0.9,0.5,0.9").expect("two").quantiles, [0.5, 0.9]);
+        assert_eq!(read("").expect("defaults").quantiles, Quantile::DEFAULT);
+        let two = read("quantiles=0.95,0.5,0.950").expect("two").quantiles;
+        assert_eq!(two, [Quantile::P50, Quantile::P95]);
         for bad in ["0", "1", "95", "nan", "p95"] {
             assert!(read(&format!("quantiles={bad}")).is_err(), "{bad}");
         }

@@ -1,0 +1,86 @@
+//! Percentiles: `GET /api/v1/phases` and `GET /api/v1/phases/series`.
+
+pub mod view;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::view::{PercentilesAnswer, SeriesAnswer};
+use super::error::{ApiError, Problem};
+use super::query::{Distribution, DistributionParams, Parameters, SelectionParams, names, read_selection};
+use super::source::WindowSource;
+use super::steps::{StepParams, read_steps};
+use crate::aggregate::Question;
+use crate::model::{Selection, UnixNanos};
+
+/// The routes of this resource.
+pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(show)).routes(routes!(series)).with_state(windows)
+}
+
+/// Percentiles of every phase, with n, coverage, 95 % intervals and worst cases.
+///
+/// The q-quantile is the ⌈q·n⌉-th smallest value, without interpolation. Groups below 10,000 requests are exact, larger
+/// ones come from digests: `method` says which, and intervals are widened by the digest's rank error.
+#[utoipa::path(
+    get, path = "/api/v1/phases", tag = "read",
+    params(SelectionParams, DistributionParams),
+    responses(
+        (status = OK, body = PercentilesAnswer, description = "Coverage, and the distributions of each group"),
+        (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
+         description = "A parameter that cannot be understood"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
+         description = "The database is away for now"),
+    ),
+)]
+async fn show(
+    State(windows): State<Arc<dyn WindowSource>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<PercentilesAnswer>, ApiError> {
+    let known = [names::<SelectionParams>(), names::<DistributionParams>()];
+    let parameters = Parameters::read(query.as_deref(), &known)?;
+    let question = read_question(&parameters)?;
+    Ok(Json(ask(&*windows, &question).await?))
+}
+
+/// The same for every step of the window.
+#[utoipa::path(
+    get, path = "/api/v1/phases/series", tag = "read",
+    params(SelectionParams, DistributionParams, StepParams),
+    responses(
+        (status = OK, body = SeriesAnswer, description = "An answer as of `/api/v1/phases` for each step"),
+        (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
+         description = "A parameter that cannot be understood"),
+        (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
+         description = "The database is away for now"),
+    ),
+)]
+async fn series(
+    State(windows): State<Arc<dyn WindowSource>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<SeriesAnswer>, ApiError> {
+    let known = [names::<SelectionParams>(), names::<DistributionParams>(), names::<StepParams>()];
+    let parameters = Parameters::read(query.as_deref(), &known)?;
+    let question = read_question(&parameters)?;
+    let mut steps = Vec::new();
+    for window in read_steps(&parameters, question.selection.window)? {
+        let selection = Selection { window, ..question.selection.clone() };
+        steps.push(ask(&*windows, &Question { selection, ..question.clone() }).await?);
+    }
+    Ok(Json(SeriesAnswer { steps }))
+}
+
+fn read_question(parameters: &Parameters) -> Result<Question, ApiError> {
+    let selection = read_selection(parameters, UnixNanos::now())?;
+    let Distribution { group_by, quantiles } = Distribution::read(parameters, &selection)?;
+    Ok(Question { selection, group_by, quantiles })
+}
+
+async fn ask(windows: &dyn WindowSource, question: &Question) -> Result<PercentilesAnswer, ApiError> {
+    let found = windows.contents(question).await?;
+    Ok(PercentilesAnswer::of(found.served, &question.answer(&found.contents)))
+}
