@@ -3,14 +3,14 @@
 mod allow;
 pub mod canonical;
 pub mod dialect;
-pub mod dimensions;
 mod fold;
 mod otlp;
-pub mod record;
+mod record;
 mod refusal;
 mod resource;
-pub mod scalar;
+mod scalar;
 mod span;
-pub mod text;
+mod text;
 
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
+pub use record::{FieldError, ParsedRecord, record};

@@ -2,7 +2,6 @@
 //! says what to do; fields that no record has are counted and ignored.
 
 mod fields;
-mod identity;
 mod labels;
 mod outcome;
 mod stream;
@@ -13,7 +12,6 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::value::RawValue;
 
 use self::fields::Fields;
-pub use self::identity::identity;
 use self::labels::Labels;
 use self::outcome::Outcome;
 use self::stream::Stream;
@@ -57,7 +55,7 @@ const MAX_REQUEST_ID: usize = text::MAX_TEXT;
 pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
     let mut fields = Fields::parse(raw)?;
     let trace = TraceContext::take(&mut fields)?;
-    let mut labels = Labels::take(&mut fields)?;
+    let labels = Labels::take(&mut fields)?;
     let stream = Stream::take(&mut fields)?;
     let outcome = Outcome::take(&mut fields, stream.summary.as_ref())?;
     let timing = Timing::take(&mut fields)?;
@@ -90,8 +88,8 @@ pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
         response_metrics: stream.response_metrics,
         headers_only: timing.headers_only,
         cold_start,
-        run: labels.run.take(),
-        scenario: labels.scenario.take(),
+        run: labels.run,
+        scenario: labels.scenario,
         dimensions: labels.dimensions,
     };
     Ok(ParsedRecord { record, ignored_fields: fields.ignored() })

@@ -14,6 +14,9 @@ const SEARCHED: usize = 2 * MAX_TEXT;
 /// The shortest run of letters and digits that a name does not need and that may be a key.
 const RANDOM_RUN: usize = 24;
 
+/// The shortest text in which a key can be told, `token=x`: most values are shorter, and need no search.
+const SHORTEST_KEY: usize = 7;
+
 /// What stands where something was taken out.
 pub const REDACTED: &str = "[redacted]";
 
@@ -62,7 +65,9 @@ fn clean(raw: &str, runs: bool) -> Clean {
     if text.contains(['@', '%']) {
         text = replaced(&MAIL, text);
     }
-    text = replaced(&KEY, text);
+    if text.len() >= SHORTEST_KEY {
+        text = replaced(&KEY, text);
+    }
     if runs && text.len() >= RANDOM_RUN {
         text = without_runs(text);
     }
@@ -112,6 +117,7 @@ mod tests {
             ("use sk-proj-abc123DEF456", "use [redacted]"),
             ("auth Bearer abc.def.ghi", "auth [redacted]"),
             ("GET /x?api_key=hunter2&y=1", "GET /x?[redacted]"),
+            ("token=x", "[redacted]"),
             ("jwt eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "jwt [redacted]"),
             ("job 4bf92f3577b34da6a3ce929d0e0e4736", "job [redacted]"),
         ] {

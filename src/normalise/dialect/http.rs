@@ -8,7 +8,7 @@ const METHODS: &[&str] = &["http.request.method", "http.method"];
 const ASGI_TYPE: &str = "asgi.event.type";
 
 /// The attributes by which its spans are recognised.
-pub const KEYS: &[&str] = &["http.request.method", "http.method", "http.route", ASGI_TYPE];
+pub const KEYS: &[&str] = &["http.request.method", "http.method", ASGI_TYPE];
 
 /// A message between an ASGI server and its application: each has a span of its own, one for every chunk of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,9 @@ const DIALECT: &str = "sglang";
 const RID: &str = "rid";
 const MODULE: &str = "module";
 const THREAD_LABEL: &str = "thread_label";
-const TP_RANK: &str = "tp_rank";
 
 /// The attributes it reads.
-pub const KEYS: &[&str] = &[RID, MODULE, THREAD_LABEL, TP_RANK];
+pub const KEYS: &[&str] = &[RID, MODULE, THREAD_LABEL];
 
 const QUEUE: Option<ServerPhase> = Some(ServerPhase::GpuQueue);
 const GENERATION: Option<ServerPhase> = Some(ServerPhase::Generation);

@@ -181,31 +181,6 @@ fn labels_are_texts_without_addresses_and_keys() {
     assert_eq!(refused(json!({"request_id": "r".repeat(300)})).field, "request_id");
 }
 
-#[test]
-fn the_identity_covers_measured_fields_only() {
-    let base = identity(&kept(json!({})));
-    let labels = json!({"run": "r", "scenario": "s", "dimensions": {"model": "m"}, "request_id": "q",
-                        "started_at": "2026-01-02T03:04:05Z", "error": "e"});
-    assert_eq!(identity(&kept(labels)), base);
-    for other in [
-        json!({"duration_ms": 1843}),
-        json!({"span_id": "00000000006acfc0"}),
-        json!({"status": 201}),
-        json!({"output_tokens": 1}),
-        json!({"setup": {"tls_ms": 1}}),
-        json!({"setup": {"dns_ms": 1}}),
-        json!({"stream": {"last_seq": 1}}),
-        json!({"response_metrics": {"queue_time_ms": 1}}),
-    ] {
-        assert_ne!(identity(&kept(other.clone())), base, "{other}");
-    }
-}
-
-#[test]
-fn the_identity_is_stable_across_versions() {
-    assert_eq!(identity(&kept(json!({}))), 920661212453999116);
-}
-
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
