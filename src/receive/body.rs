@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::budget::Reservation;
 use super::intake::Refusal;
-use super::limits::ByteLimit;
+use super::limits::{ByteLimit, Limits};
 
 /// The largest window a zstd frame may ask for, as a power of two (8 MiB, which RFC 8878 tells decoders to support):
 /// the window is allocated before any output is counted.
@@ -38,9 +38,14 @@ pub enum BodyError {
         /// What the decoder found.
         cause: io::Error,
     },
-    /// The sender stopped sending.
-    #[error("the body did not arrive within {0:?}: send it faster or in smaller batches")]
-    TooSlow(Duration),
+    /// The sender stopped sending. It may well succeed later, so it is asked to try again.
+    #[error("the body did not arrive within {limit:?}: try again, in smaller batches if that repeats")]
+    TooSlow {
+        /// How long it had.
+        limit: Duration,
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// The connection broke.
     #[error("the body broke off: {0}")]
     Broken(axum::Error),
@@ -56,9 +61,19 @@ impl BodyError {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnknownEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Corrupt { .. } | Self::Broken(_) => StatusCode::BAD_REQUEST,
-            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Refused(Refusal::Invalid { .. }) => StatusCode::BAD_REQUEST,
-            Self::Refused(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooSlow { .. } | Self::Refused(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// When to try again, where that helps.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooSlow { retry_after, .. }
+            | Self::Refused(Refusal::Overloaded { retry_after, .. } | Refusal::Unavailable { retry_after, .. }) => {
+                Some(*retry_after)
+            }
+            _ => None,
         }
     }
 
@@ -68,7 +83,7 @@ impl BodyError {
             Self::TooLarge(_) => "too_large",
             Self::UnknownEncoding(_) => "unknown_encoding",
             Self::Corrupt { .. } => "corrupt",
-            Self::TooSlow(_) => "too_slow",
+            Self::TooSlow { .. } => "too_slow",
             Self::Broken(_) => "broken_off",
             Self::Refused(refusal) => refusal.reason(),
         }
@@ -131,7 +146,7 @@ impl ReceivedBody {
         headers: &HeaderMap,
         body: Body,
         limit: ByteLimit,
-        timeout: Duration,
+        limits: &Limits,
         reservation: Arc<Reservation>,
     ) -> Result<Self, BodyError> {
         let encoding = Encoding::of(headers)?;
@@ -139,8 +154,11 @@ impl ReceivedBody {
         if declared.is_some_and(|length| length > limit.bytes) {
             return Err(BodyError::TooLarge(limit.exceeded()));
         }
-        let collected = tokio::time::timeout(timeout, collect(body, declared, limit, &reservation));
-        let bytes = collected.await.map_err(|_elapsed| BodyError::TooSlow(timeout))??;
+        let collecting = tokio::time::timeout(limits.body_timeout, collect(body, declared, limit, &reservation));
+        let Ok(collected) = collecting.await else {
+            return Err(BodyError::TooSlow { limit: limits.body_timeout, retry_after: limits.retry_after });
+        };
+        let bytes = collected?;
         Ok(Self { bytes, encoding, limit, reservation })
     }
 

@@ -1,7 +1,9 @@
 //! What the two OTLP doors share: decoding, handing on, and the reply that the protocol wants.
 
 pub mod json;
+mod text;
 pub mod weight;
+mod wire;
 
 use std::sync::Arc;
 
@@ -18,6 +20,9 @@ use super::meter::{SaidOnce, Transport};
 
 /// A body of more bytes is decoded off the threads that serve sockets.
 pub const HEAVY_BYTES: usize = 1024 * 1024;
+
+/// As deep as messages are followed inside one another: as deep as the decoder goes.
+const NESTING: usize = 100;
 
 /// Remarks on exporters of signals that are not taken here.
 static METRICS_SAID: SaidOnce = SaidOnce::new();
@@ -37,7 +42,7 @@ pub struct Decoded {
     /// What it asks to store.
     pub request: ExportTraceServiceRequest,
     /// What its sender should know even where everything was taken; empty where there is nothing to say.
-    pub warning: &'static str,
+    pub warning: String,
 }
 
 impl SpanDoor {
@@ -56,26 +61,41 @@ impl SpanDoor {
         decoded: Decoded,
         bytes: usize,
     ) -> Result<ExportTraceServiceResponse, Refusal> {
-        let spans = span_count(&decoded.request);
-        let outcome = if spans == 0 {
-            SpanOutcome { rejected: 0, message: decoded.warning.to_owned() }
+        let Decoded { request, warning } = decoded;
+        let spans = span_count(&request);
+        let mut outcome = if spans == 0 {
+            SpanOutcome::default()
         } else {
-            self.intake.accept(decoded.request).await.inspect_err(|refusal| transport.refused(refusal.reason()))?
+            self.intake.accept(request).await.inspect_err(|refusal| transport.refused(refusal.reason()))?
         };
         transport.accepted(bytes, spans.saturating_sub(outcome.rejected), outcome.rejected);
+        if !outcome.message.is_empty() && !warning.is_empty() {
+            outcome.message.push_str("; ");
+        }
+        outcome.message.push_str(&warning);
         Ok(reply(outcome))
     }
 }
 
-/// Decodes the binary form.
+/// Decodes the binary form. Text that is not UTF-8 is mended rather than refused, since a refusal would take the whole
+/// request with it.
 ///
 /// # Errors
 /// What is wrong with the message, and what its sender can do.
 pub fn decode_protobuf(bytes: Bytes) -> Result<Decoded, String> {
-    let request = ExportTraceServiceRequest::decode(bytes).map_err(|cause| {
-        format!("the body is not an ExportTraceServiceRequest in protobuf: {cause}; check that it is sent whole")
-    })?;
-    Ok(Decoded { request, warning: "" })
+    let fault = match ExportTraceServiceRequest::decode(bytes.clone()) {
+        Ok(request) => return Ok(Decoded { request, warning: String::new() }),
+        Err(fault) => fault,
+    };
+    let mut message = Vec::from(bytes);
+    let mended = text::mend(&mut message);
+    if mended > 0
+        && let Ok(request) = ExportTraceServiceRequest::decode(message.as_slice())
+    {
+        let warning = format!("{mended} texts are not UTF-8, as protobuf demands: their invalid bytes are kept as '?'");
+        return Ok(Decoded { request, warning });
+    }
+    Err(format!("the body is not an ExportTraceServiceRequest in protobuf: {fault}; check that it is sent whole"))
 }
 
 /// Full success leaves `partial_success` unset; a message without rejected spans is a warning.
@@ -114,6 +134,11 @@ pub(super) fn other_signal(path: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use opentelemetry_proto::tonic::common::v1::any_value::Value;
+    use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+    use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
     use proptest::prelude::*;
 
     use super::*;
@@ -128,6 +153,62 @@ mod tests {
         let warned = reply(SpanOutcome { rejected: 0, message: "old names".to_owned() }).partial_success;
         let expected = ExportTracePartialSuccess { rejected_spans: 0, error_message: "old names".to_owned() };
         assert_eq!(warned, Some(expected));
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_costs_no_span() {
+        let attribute = |value: &str| KeyValue {
+            key: "k".to_owned(),
+            value: Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) }),
+            ..KeyValue::default()
+        };
+        let span = |name: &str, value: &str| Span {
+            name: name.to_owned(),
+            attributes: vec![attribute(value)],
+            ..Span::default()
+        };
+        let scope = ScopeSpans { spans: vec![span("good", "v"), span("bad#", "v##")], ..ScopeSpans::default() };
+        let resource = ResourceSpans { scope_spans: vec![scope], ..ResourceSpans::default() };
+        let mut bytes = ExportTraceServiceRequest { resource_spans: vec![resource] }.encode_to_vec();
+        for byte in &mut bytes {
+            if *byte == b'#' {
+                *byte = 0xff;
+            }
+        }
+        let decoded = decode_protobuf(Bytes::from(bytes)).expect("it can be mended");
+        let spans = &decoded.request.resource_spans[0].scope_spans[0].spans;
+        assert_eq!(*spans, [span("good", "v"), span("bad?", "v??")]);
+        assert!(decoded.warning.starts_with("2 texts are not UTF-8"), "{}", decoded.warning);
+    }
+
+    /// Counts the lines that are logged while it is the subscriber.
+    #[derive(Clone, Default)]
+    struct LineCount(Arc<AtomicUsize>);
+
+    impl std::io::Write for LineCount {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_exporter_of_another_signal_is_logged_once() {
+        let lines = LineCount::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..3 {
+                assert!(other_signal("/v1/metrics").is_some_and(|answer| answer.contains("metrics")));
+                assert!(other_signal("/v1/logs").is_some_and(|answer| answer.contains("logs")));
+                assert_eq!(other_signal("/v1/traces"), None);
+            }
+        });
+        assert_eq!(lines.0.load(Ordering::Relaxed), 2);
     }
 
     proptest! {

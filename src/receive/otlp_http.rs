@@ -75,8 +75,7 @@ async fn export(
 ) -> Result<ExportTraceServiceResponse, Failure> {
     let reservation = Arc::new(door.budget.reserve());
     let limits = &door.limits;
-    let received =
-        ReceivedBody::read(headers, body, limits.http_body, limits.body_timeout, Arc::clone(&reservation)).await;
+    let received = ReceivedBody::read(headers, body, limits.http_body, limits, Arc::clone(&reservation)).await;
     let decoded = match received {
         Ok(received) if received.is_heavy() => {
             let decoding = tokio::task::spawn_blocking(move || decode(wire, received));

@@ -5,8 +5,6 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::intake::Refusal;
-
 /// A request that was refused as a whole, and what its sender should change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -22,17 +20,6 @@ impl Problem {
     /// A problem for which a retry does not help.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), retry_after: None }
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Overloaded { message, retry_after } | Refusal::Unavailable { message, retry_after } => {
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, detail: message, retry_after: Some(retry_after) }
-            }
-            Refusal::Invalid { message } => Self::new(StatusCode::BAD_REQUEST, message),
-        }
     }
 }
 

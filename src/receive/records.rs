@@ -104,7 +104,6 @@ pub fn router(door: RecordDoor) -> Router {
     responses(
         (status = 200, description = "At least one record was taken, or none was sent", body = UploadAnswer),
         (status = 400, description = "No record was acceptable, or the body cannot be read", body = UploadAnswer),
-        (status = 408, description = "The body did not arrive in time", content_type = "application/problem+json"),
         (status = 413, description = "The upload is over its limit", content_type = "application/problem+json"),
         (status = 415, description = "Another content type or encoding", content_type = "application/problem+json"),
         (status = 503, description = "Busy, or the database is away: try again after Retry-After",
@@ -132,8 +131,7 @@ pub async fn upload_records(
 async fn take(door: &RecordDoor, format: Format, headers: &HeaderMap, body: Body) -> Result<UploadAnswer, BodyError> {
     let reservation = Arc::new(door.budget.reserve());
     let limits = &door.limits;
-    let received =
-        ReceivedBody::read(headers, body, limits.records_body, limits.body_timeout, Arc::clone(&reservation)).await?;
+    let received = ReceivedBody::read(headers, body, limits.records_body, limits, Arc::clone(&reservation)).await?;
     let (records, bytes) = if received.is_heavy() {
         let reading = tokio::task::spawn_blocking(move || read_records(received, format));
         reading.await.unwrap_or_else(|cause| Err(invalid(format!("reading the upload failed: {cause}"))))?
@@ -164,9 +162,6 @@ fn invalid(message: String) -> BodyError {
 
 impl From<BodyError> for Problem {
     fn from(error: BodyError) -> Self {
-        match error {
-            BodyError::Refused(refusal) => refusal.into(),
-            error => Self::new(error.status(), error.to_string()),
-        }
+        Self { retry_after: error.retry_after(), ..Self::new(error.status(), error.to_string()) }
     }
 }

@@ -1,15 +1,18 @@
 //! OTLP over gRPC: what is too much, and how it is refused.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::Body;
 use prost::Message;
+use tokio_stream::StreamExt;
 use tonic::codec::CompressionEncoding;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracejoin::receive::limits::Limits;
 
 use super::fake::{Door, PATIENCE, gzip, request, request_of, start, zstd};
-use super::raw_grpc::{EXPORT, client, frame, refused};
+use super::raw_grpc::{EXPORT, client, frame, refused, refused_body};
 
 const MIB: usize = 1024 * 1024;
 
@@ -118,5 +121,16 @@ async fn bytes_of_a_broken_message_are_given_back() {
     let running = start(Door::Grpc, Limits::default()).await;
     let whole = request(3).encode_to_vec();
     refused(running.addr, EXPORT, None, frame(false, &whole[..whole.len() / 2])).await;
+    assert_eq!(running.budget.used(), 0);
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_arrive_is_given_up_with_a_delay() {
+    let running = start(Door::Grpc, Limits { body_timeout: Duration::from_millis(50), ..Limits::default() }).await;
+    let beginning = frame(false, &request(3).encode_to_vec())[..20].to_vec();
+    let stalled = tokio_stream::once(Ok::<_, Infallible>(beginning)).chain(tokio_stream::pending());
+    let status = refused_body(running.addr, EXPORT, None, Body::from_stream(stalled)).await;
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert!(status.get_details_retry_info().is_some());
     assert_eq!(running.budget.used(), 0);
 }

@@ -237,3 +237,20 @@ async fn open_requests_are_answered_when_it_stops() {
     assert_eq!(call.await.expect("no panic").status, StatusCode::OK);
     tokio::time::timeout(PATIENCE, running.serving).await.expect("it ends").expect("no panic");
 }
+
+#[tokio::test]
+async fn text_that_is_not_utf_8_is_mended_with_a_warning() {
+    let running = start(Door::Http, Limits::default()).await;
+    running.intake.answer_spans(Ok(SpanOutcome { rejected: 1, message: "1 span has no id".to_owned() }));
+    let mut body = request(2).encode_to_vec();
+    let name = body.windows(9).position(|window| window == b"inference").expect("the spans have a name");
+    body[name] = 0xff;
+    let answer = post(running.addr, TRACES, PROTOBUF, "", body).await;
+    let reply = ExportTraceServiceResponse::decode(answer.body.as_slice()).expect("the body is a reply");
+    let partial = reply.partial_success.expect("there is something to say");
+    assert_eq!(partial.rejected_spans, 1);
+    assert!(partial.error_message.starts_with("1 span has no id; 1 texts are not UTF-8"), "{}", partial.error_message);
+    let spans = &running.intake.spans()[0].resource_spans[0].scope_spans[0].spans;
+    let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["?nference.generate", "inference.generate"]);
+}

@@ -69,7 +69,7 @@ async fn a_chunked_body_is_bounded_without_a_declared_length() {
     socket.write_all(head.as_bytes()).await.expect("it is read");
     let chunk = format!("200\r\n{}\r\n", " ".repeat(0x200));
     socket.write_all(chunk.repeat(2).as_bytes()).await.expect("it is read");
-    assert!(answer_line(&mut socket).await.starts_with("HTTP/1.1 413"));
+    assert!(answer_head(&mut socket).await.starts_with("HTTP/1.1 413"));
 }
 
 #[tokio::test]
@@ -79,11 +79,12 @@ async fn a_body_that_does_not_arrive_is_given_up() {
     let mut socket = TcpStream::connect(running.addr).await.expect("the listener accepts");
     let head = "POST /v1/traces HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     socket.write_all(head.as_bytes()).await.expect("it is read");
-    assert!(answer_line(&mut socket).await.starts_with("HTTP/1.1 408"));
+    let answer = answer_head(&mut socket).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: 1"), "{answer}");
     assert_eq!(running.budget.used(), 0);
 }
 
-async fn answer_line(socket: &mut TcpStream) -> String {
+async fn answer_head(socket: &mut TcpStream) -> String {
     let mut answer = vec![0; 1024];
     let read = tokio::time::timeout(PATIENCE, socket.read(&mut answer)).await.expect("it is answered");
     answer.truncate(read.expect("the connection holds"));

@@ -31,13 +31,18 @@ pub fn frame(compressed: bool, message: &[u8]) -> Vec<u8> {
 
 /// Sends `body` to `path`, and returns the error that it was answered with before any message.
 pub async fn refused(addr: SocketAddr, path: &str, encoding: Option<&str>, body: Vec<u8>) -> Status {
+    refused_body(addr, path, encoding, Body::from(body)).await
+}
+
+/// As [`refused`], with a body that may come in parts.
+pub async fn refused_body(addr: SocketAddr, path: &str, encoding: Option<&str>, body: Body) -> Status {
     let mut request = Request::post(format!("http://{addr}{path}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
     if let Some(encoding) = encoding {
         request = request.header("grpc-encoding", encoding);
     }
-    let request = request.body(tonic::body::Body::new(Body::from(body))).expect("a valid request");
+    let request = request.body(tonic::body::Body::new(body)).expect("a valid request");
     let response = channel(addr).await.oneshot(request).await.expect("the call is answered");
     Status::from_header_map(response.headers()).expect("the call is refused in its headers")
 }

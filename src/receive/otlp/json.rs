@@ -31,7 +31,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, String> {
         Err(strict) => decode_mended(text).map_err(|found| invalid(found.unwrap_or_else(|| strict.to_string())))?,
     };
     let warning = if span_count(&request) == 0 && has_snake_case(text) { SNAKE_CASE } else { "" };
-    Ok(Decoded { request, warning })
+    Ok(Decoded { request, warning: warning.to_owned() })
 }
 
 /// The second reading. Its error is `None` where the strict reading's says more.

@@ -3,118 +3,57 @@
 
 use std::mem::size_of;
 
-use bytes::Buf;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
-use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// As deep as the decoder goes.
-const DEPTH: usize = 100;
+use super::NESTING;
+use super::wire::{Part, next_field};
+
 /// Charged for each object in JSON, whatever it turns out to be.
 const JSON_OBJECT: usize = 128;
-
-/// A message of the protocol that may hold others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Request,
-    ResourceSpans,
-    Resource,
-    EntityRef,
-    ScopeSpans,
-    Scope,
-    Span,
-    Event,
-    Link,
-    KeyValue,
-    AnyValue,
-    Values,
-    KeyValues,
-}
-
-impl Part {
-    /// The message in field `tag` of this one, by the numbers of the protocol's definition.
-    const fn child(self, tag: u32) -> Option<Self> {
-        Some(match (self, tag) {
-            (Self::Request, 1) => Self::ResourceSpans,
-            (Self::ResourceSpans, 1) => Self::Resource,
-            (Self::ResourceSpans, 2) => Self::ScopeSpans,
-            (Self::Resource, 3) => Self::EntityRef,
-            (Self::ScopeSpans, 1) => Self::Scope,
-            (Self::ScopeSpans, 2) => Self::Span,
-            (Self::Span, 11) => Self::Event,
-            (Self::Span, 13) => Self::Link,
-            (Self::Resource | Self::KeyValues, 1)
-            | (Self::Scope | Self::Event, 3)
-            | (Self::Link, 4)
-            | (Self::Span, 9) => Self::KeyValue,
-            (Self::KeyValue, 2) | (Self::Values, 1) => Self::AnyValue,
-            (Self::AnyValue, 5) => Self::Values,
-            (Self::AnyValue, 6) => Self::KeyValues,
-            _ => return None,
-        })
-    }
-
-    /// Bytes of the decoded structure, where it lies in a list of its own.
-    const fn size(self) -> usize {
-        match self {
-            Self::ResourceSpans => size_of::<ResourceSpans>(),
-            Self::EntityRef => size_of::<EntityRef>(),
-            Self::ScopeSpans => size_of::<ScopeSpans>(),
-            Self::Scope => size_of::<InstrumentationScope>(),
-            Self::Span => size_of::<Span>(),
-            Self::Event => size_of::<Event>(),
-            Self::Link => size_of::<Link>(),
-            Self::KeyValue => size_of::<KeyValue>(),
-            Self::AnyValue => size_of::<AnyValue>(),
-            Self::Request | Self::Resource | Self::Values | Self::KeyValues => 0,
-        }
-    }
-}
+/// Charged for each comma in JSON: a member of a list or an object.
+const JSON_MEMBER: usize = 32;
 
 /// Bytes that the decoded form of `message` takes. What cannot be read counts up to the fault, where the decoder stops.
 pub fn of_protobuf(message: &[u8]) -> usize {
-    message.len() + walk(Part::Request, message, DEPTH)
+    message.len() + walk(Part::Request, message, NESTING)
 }
 
-/// Bytes that the decoded form of a JSON document takes: coarse, from its length and its number of objects.
+/// Bytes that the decoded form of a JSON document takes: coarse, from its length, its objects and its commas.
 pub fn of_json(document: &[u8]) -> usize {
-    let objects = document.iter().filter(|byte| **byte == b'{').count();
-    document.len() + objects * JSON_OBJECT
+    let count = |wanted: u8| document.iter().filter(|byte| **byte == wanted).count();
+    document.len() + count(b'{') * JSON_OBJECT + count(b',') * JSON_MEMBER
 }
 
-fn walk(part: Part, mut message: &[u8], depth: usize) -> usize {
+fn walk(part: Part, message: &[u8], depth: usize) -> usize {
     let mut total = 0;
-    while message.has_remaining() {
-        let Ok((tag, wire_type)) = decode_key(&mut message) else { break };
-        let length = match wire_type {
-            WireType::Varint => {
-                if decode_varint(&mut message).is_err() {
-                    break;
-                }
-                continue;
-            }
-            WireType::SixtyFourBit => 8,
-            WireType::ThirtyTwoBit => 4,
-            WireType::LengthDelimited => match decode_varint(&mut message).map(usize::try_from) {
-                Ok(Ok(length)) => length,
-                _ => break,
-            },
-            WireType::StartGroup | WireType::EndGroup => continue,
-        };
-        if length > message.len() {
-            break;
-        }
-        let (field, rest) = message.split_at(length);
-        message = rest;
-        if wire_type == WireType::LengthDelimited
-            && depth > 0
+    let mut offset = 0;
+    while let Some((tag, field)) = next_field(message, offset) {
+        offset = field.end;
+        if depth > 0
             && let Some(child) = part.child(tag)
         {
-            total += child.size() + walk(child, field, depth - 1);
+            total += structure(child) + walk(child, &message[field], depth - 1);
         }
     }
     total
+}
+
+/// Bytes of the decoded structure, where it does not lie inside its parent's.
+const fn structure(part: Part) -> usize {
+    match part {
+        Part::ResourceSpans => size_of::<ResourceSpans>(),
+        Part::EntityRef => size_of::<EntityRef>(),
+        Part::ScopeSpans => size_of::<ScopeSpans>(),
+        Part::Scope => size_of::<InstrumentationScope>(),
+        Part::Span => size_of::<Span>(),
+        Part::Event => size_of::<Event>(),
+        Part::Link => size_of::<Link>(),
+        Part::KeyValue => size_of::<KeyValue>(),
+        Part::AnyValue => size_of::<AnyValue>(),
+        Part::Request | Part::Resource | Part::Status | Part::Values | Part::KeyValues => 0,
+    }
 }
 
 #[cfg(test)]
@@ -151,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn json_weighs_by_its_objects() {
-        assert_eq!(of_json(b"{}{}"), 4 + 2 * JSON_OBJECT);
+    fn json_weighs_by_its_objects_and_members() {
+        assert_eq!(of_json(b"[{},{}]"), 7 + 2 * JSON_OBJECT + JSON_MEMBER);
     }
 
     proptest! {

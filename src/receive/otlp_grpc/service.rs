@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use http_body::{Frame, SizeHint};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::SERVICE_NAME as TRACE_SERVICE;
+use tokio::time::Sleep;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding::{Gzip, Zstd};
 use tonic::server::{Grpc, NamedService};
@@ -19,6 +20,8 @@ use tonic::{Request, Response, Status};
 use tower::Service;
 
 use super::super::budget::Reservation;
+use super::super::intake::Refusal;
+use super::super::limits::Limits;
 use super::super::meter::Transport;
 use super::super::otlp::{HEAVY_BYTES, SpanDoor, decode_protobuf, weight};
 use super::codec::RawMessageCodec;
@@ -67,7 +70,7 @@ async fn answer(door: SpanDoor, request: http::Request<Body>) -> http::Response<
         .send_compressed(Zstd)
         .max_decoding_message_size(limit.bytes);
     let reservation = Arc::new(door.budget.reserve());
-    let request = request.map(|body| MeteredBody { body, reservation: Arc::clone(&reservation) });
+    let request = request.map(|body| MeteredBody::new(body, &door.limits, Arc::clone(&reservation)));
     let exported = tower::service_fn(move |message: Request<Bytes>| {
         export(door.clone(), message.into_inner(), Arc::clone(&reservation))
     });
@@ -87,7 +90,13 @@ async fn export(
     let weighed = reservation.grow(bytes + weight::of_protobuf(&message));
     weighed.inspect_err(|refusal| Transport::OtlpGrpc.refused(refusal.reason()))?;
     let decoded = if bytes > HEAVY_BYTES {
-        let decoding = tokio::task::spawn_blocking(move || decode_protobuf(message));
+        let held = Arc::clone(&reservation);
+        let decoding = tokio::task::spawn_blocking(move || {
+            let decoded = decode_protobuf(message);
+            // Held until here even where the caller has gone.
+            drop(held);
+            decoded
+        });
         decoding.await.unwrap_or_else(|cause| Err(format!("decoding failed: {cause}")))
     } else {
         decode_protobuf(message)
@@ -106,10 +115,22 @@ async fn export(
     Ok(response)
 }
 
-/// A request body that reserves what it reads.
+/// A request body that reserves what it reads, and that must arrive in time.
 struct MeteredBody {
     body: Body,
     reservation: Arc<Reservation>,
+    deadline: Pin<Box<Sleep>>,
+    overdue: Refusal,
+}
+
+impl MeteredBody {
+    fn new(body: Body, limits: &Limits, reservation: Arc<Reservation>) -> Self {
+        let timeout = limits.body_timeout;
+        let message =
+            format!("the message did not arrive within {timeout:?}: try again, in smaller batches if that repeats");
+        let overdue = Refusal::Overloaded { message, retry_after: limits.retry_after };
+        Self { body, reservation, deadline: Box::pin(tokio::time::sleep(timeout)), overdue }
+    }
 }
 
 impl HttpBody for MeteredBody {
@@ -117,14 +138,18 @@ impl HttpBody for MeteredBody {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx)? else {
+            ready!(self.deadline.as_mut().poll(cx));
+            return Poll::Ready(Some(Err(refused(self.overdue.clone(), "too_slow"))));
+        };
+        let Some(frame) = frame else {
             return Poll::Ready(None);
         };
         if let Some(data) = frame.data_ref()
             && let Err(refusal) = self.reservation.grow(data.len())
         {
-            Transport::OtlpGrpc.refused(refusal.reason());
-            return Poll::Ready(Some(Err(refusal.into())));
+            let reason = refusal.reason();
+            return Poll::Ready(Some(Err(refused(refusal, reason))));
         }
         Poll::Ready(Some(Ok(frame)))
     }
@@ -136,4 +161,9 @@ impl HttpBody for MeteredBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+fn refused(refusal: Refusal, reason: &'static str) -> Status {
+    Transport::OtlpGrpc.refused(reason);
+    refusal.into()
 }

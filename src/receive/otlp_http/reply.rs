@@ -101,31 +101,20 @@ impl Failure {
             StatusCode::PAYLOAD_TOO_LARGE => Code::ResourceExhausted,
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Code::Unimplemented,
             StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
-            StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
             _ => Code::Unknown,
-        }
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        let reason = refusal.reason();
-        match refusal {
-            Refusal::Overloaded { message, retry_after } | Refusal::Unavailable { message, retry_after } => {
-                let retry_after = Some(retry_after);
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, detail: message, retry_after, reason }
-            }
-            Refusal::Invalid { message } => Self { reason, ..Self::bad_request(message) },
         }
     }
 }
 
 impl From<BodyError> for Failure {
     fn from(error: BodyError) -> Self {
-        let reason = error.reason();
-        match error {
-            BodyError::Refused(refusal) => refusal.into(),
-            error => Self { reason, ..Self::new(error.status(), error.to_string()) },
-        }
+        let (status, retry_after, reason) = (error.status(), error.retry_after(), error.reason());
+        Self { status, detail: error.to_string(), retry_after, reason }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        BodyError::Refused(refusal).into()
     }
 }
