@@ -4,9 +4,21 @@ use bytesize::ByteSize;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Ingest limits")]
 pub struct IngestSettings {
-    /// Largest OTLP message or upload, also after decompression
+    /// Largest OTLP message over gRPC, also after decompression
     #[arg(long, env = "TRACEJOIN_OTLP_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value = "16MiB")]
     pub otlp_max_message_bytes: ByteSize,
+
+    /// Largest OTLP body over HTTP, also after decompression
+    #[arg(long, env = "TRACEJOIN_OTLP_MAX_BODY_BYTES", value_name = "BYTES", default_value = "20MiB")]
+    pub otlp_max_body_bytes: ByteSize,
+
+    /// Largest upload of client records, also after decompression
+    #[arg(long, env = "TRACEJOIN_RECORDS_MAX_BODY_BYTES", value_name = "BYTES", default_value = "64MiB")]
+    pub records_max_body_bytes: ByteSize,
+
+    /// Most memory for data that is being received at one time; over it senders are told to come back later
+    #[arg(long, env = "TRACEJOIN_MAX_IN_FLIGHT_BYTES", value_name = "BYTES", default_value = "512MiB")]
+    pub max_in_flight_bytes: ByteSize,
 
     /// Most bytes that wait for their commit; over it senders are told to come back later
     #[arg(long, env = "TRACEJOIN_INGEST_QUEUE_BYTES", value_name = "BYTES", default_value = "128MiB")]

@@ -2,9 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use metrics::counter;
+use metrics::{Unit, counter, describe_counter, describe_gauge};
 
 use super::intake::Refusal;
+
+/// Tells what the listeners' metrics mean; called once, after the recorder is installed.
+pub fn describe() {
+    describe_counter!("tracejoin_receive_requests_total", "Requests acknowledged, by transport");
+    describe_counter!("tracejoin_receive_bytes_total", Unit::Bytes, "Bytes acknowledged, after decompression");
+    describe_counter!("tracejoin_receive_accepted_total", "Spans or client records acknowledged");
+    describe_counter!("tracejoin_receive_rejected_total", "Spans or client records refused for good, one by one");
+    describe_counter!("tracejoin_receive_refused_total", "Requests of which nothing was taken, by reason");
+    describe_gauge!("tracejoin_receive_in_flight_bytes", Unit::Bytes, "Memory reserved by requests being received");
+}
 
 /// The door through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,5 +74,33 @@ impl SaidOnce {
     /// True for the first caller only.
     pub fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_told_by_transport_and_reason() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            Transport::OtlpGrpc.accepted(1000, 5, 2);
+            Transport::OtlpGrpc.accepted(24, 1, 0);
+            Transport::Records.refused("too_large");
+        });
+        let text = recorder.handle().render();
+        for line in [
+            r#"tracejoin_receive_requests_total{transport="otlp_grpc"} 2"#,
+            r#"tracejoin_receive_bytes_total{transport="otlp_grpc"} 1024"#,
+            r#"tracejoin_receive_accepted_total{transport="otlp_grpc"} 6"#,
+            r#"tracejoin_receive_rejected_total{transport="otlp_grpc"} 2"#,
+            r#"tracejoin_receive_refused_total{transport="records",reason="too_large"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
     }
 }

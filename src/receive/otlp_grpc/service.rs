@@ -70,7 +70,7 @@ async fn answer(door: SpanDoor, request: http::Request<Body>) -> http::Response<
         .send_compressed(Zstd)
         .max_decoding_message_size(limit.bytes);
     let reservation = Arc::new(door.budget.reserve());
-    let request = request.map(|body| MeteredBody::new(body, &door.limits, Arc::clone(&reservation)));
+    let request = request.map(|body| MeteredBody::new(body, Arc::clone(&door.limits), Arc::clone(&reservation)));
     let exported = tower::service_fn(move |message: Request<Bytes>| {
         export(door.clone(), message.into_inner(), Arc::clone(&reservation))
     });
@@ -120,16 +120,22 @@ struct MeteredBody {
     body: Body,
     reservation: Arc<Reservation>,
     deadline: Pin<Box<Sleep>>,
-    overdue: Refusal,
+    limits: Arc<Limits>,
 }
 
 impl MeteredBody {
-    fn new(body: Body, limits: &Limits, reservation: Arc<Reservation>) -> Self {
-        let timeout = limits.body_timeout;
-        let message =
-            format!("the message did not arrive within {timeout:?}: try again, in smaller batches if that repeats");
-        let overdue = Refusal::Overloaded { message, retry_after: limits.retry_after };
-        Self { body, reservation, deadline: Box::pin(tokio::time::sleep(timeout)), overdue }
+    fn new(body: Body, limits: Arc<Limits>, reservation: Arc<Reservation>) -> Self {
+        Self { body, reservation, deadline: Box::pin(tokio::time::sleep(limits.body_timeout)), limits }
+    }
+
+    fn overdue(&self) -> Refusal {
+        let timeout = self.limits.body_timeout;
+        Refusal::Overloaded {
+            message: format!(
+                "the message did not arrive within {timeout:?}: try again, in smaller batches if that repeats"
+            ),
+            retry_after: self.limits.retry_after,
+        }
     }
 }
 
@@ -140,7 +146,7 @@ impl HttpBody for MeteredBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx)? else {
             ready!(self.deadline.as_mut().poll(cx));
-            return Poll::Ready(Some(Err(refused(self.overdue.clone(), "too_slow"))));
+            return Poll::Ready(Some(Err(refused(self.overdue(), "too_slow"))));
         };
         let Some(frame) = frame else {
             return Poll::Ready(None);
