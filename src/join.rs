@@ -6,6 +6,7 @@ mod copies;
 mod entry;
 mod first_token;
 mod identity;
+mod inputs;
 mod labels;
 mod paint;
 mod rates;
@@ -17,7 +18,9 @@ mod tests;
 mod timeline;
 mod tree;
 mod view;
+pub mod worker;
 
-pub use assemble::{Explained, Joined, Progress, TraceInputs, explain};
+pub use assemble::{Explained, Joined, Progress, explain};
 pub use identity::ArrivedRecord;
+pub use inputs::TraceInputs;
 pub use view::ExplainedSpan;

@@ -10,6 +10,7 @@ pub mod query;
 pub mod requests;
 pub mod source;
 mod steps;
+pub mod stored_traces;
 pub mod trace;
 
 use std::any::Any;

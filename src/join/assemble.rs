@@ -5,34 +5,19 @@ use std::collections::{BTreeSet, HashMap};
 use super::check::{self, Difference};
 use super::copies;
 use super::entry::{self, Entry};
-use super::identity::{self, ArrivedRecord, Claimant};
+use super::identity::{self, Claimant};
+use super::inputs::TraceInputs;
 use super::labels;
 use super::rates::rates;
 use super::server_side::{self, ServerPart};
 use super::tree::{Forest, Place};
 use super::view::{self, ExplainedSpan};
 use crate::model::{
-    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, Fragment, JoinMethod, Request, ServerPhases, Span,
-    SpanId, State, TraceId, UnixNanos,
+    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Request, ServerPhases, Span, SpanId,
+    State, TraceId, UnixNanos,
 };
 use crate::normalise::dialect::Reading;
-
-/// Everything that arrived of a trace.
-#[derive(Debug, Clone)]
-pub struct TraceInputs {
-    /// The trace.
-    pub trace_id: TraceId,
-    /// Its spans, as they arrived.
-    pub fragments: Vec<Fragment>,
-    /// Its client records, as they arrived.
-    pub records: Vec<ArrivedRecord>,
-    /// When the first of all that arrived.
-    pub first_arrival: UnixNanos,
-    /// Whether more arrived than is kept.
-    pub oversized: bool,
-    /// How many spans are looked at.
-    pub span_limit: usize,
-}
+use crate::normalise::dimensions;
 
 /// How far a trace has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,17 +42,23 @@ pub struct Joined {
 pub struct Explained {
     /// Its requests, one for each client record: records that collide each have one.
     pub requests: Vec<Joined>,
-    /// Its spans, where there are spans but no request: no span among them is a server's entry.
-    pub stray_spans: Vec<ExplainedSpan>,
+    /// What to show of a trace that has spans but no request, since no span among them is a server's entry. It is
+    /// counted nowhere.
+    pub stray: Option<Joined>,
 }
 
 impl Explained {
-    /// The requests to show: of records that collide only the first, since none of them can be told apart.
-    pub fn shown(&self) -> Vec<&Joined> {
-        let collides = |joined: &&Joined| joined.request.flags.has(Flag::TraceIdCollision);
-        let first_collision = self.requests.iter().find(collides);
-        let others = self.requests.iter().filter(|joined| !collides(joined));
-        first_collision.into_iter().chain(others).collect()
+    /// What to show of the trace: of records that collide only the first, since none of them can be told apart.
+    pub fn shown(self) -> Vec<Joined> {
+        let mut collided = false;
+        let mut shown: Vec<Joined> = self.requests;
+        shown.retain(|joined| {
+            let again = collided && joined.request.flags.has(Flag::TraceIdCollision);
+            collided |= joined.request.flags.has(Flag::TraceIdCollision);
+            !again
+        });
+        shown.extend(self.stray);
+        shown
     }
 }
 
@@ -92,7 +83,10 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
         has_spans: !held.is_empty(),
     };
     if claims.is_empty() {
-        return Explained { requests: Vec::new(), stray_spans: view::spans(&forest, held, None) };
+        let nobody = Claim { record: None, span_id: None, entry: Entry::Missing, collides: false };
+        let stray =
+            Joined { request: trace.request(nobody, Flags::NONE, None), spans: view::spans(&forest, held, None) };
+        return Explained { requests: Vec::new(), stray: trace.has_spans.then_some(stray) };
     }
     let parts: Vec<(Claim, Flags, Option<ServerPart>)> = claims
         .into_iter()
@@ -118,7 +112,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
             Joined { request: trace.request(claim, own, part), spans }
         })
         .collect();
-    Explained { requests, stray_spans: Vec::new() }
+    Explained { requests, stray: None }
 }
 
 /// A client record, or none, and the entry span that it found.
@@ -220,7 +214,7 @@ impl Trace {
             flag_unknown(&phases, &mut flags);
         }
         let told = part.as_ref().map(|part| part.told.clone()).unwrap_or_default();
-        let client_dimensions = record.map(labels::of_client).unwrap_or_default();
+        let client_dimensions = record.map(dimensions::of_record).unwrap_or_default();
         let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
         let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
         let stream = record.and_then(|record| record.stream);

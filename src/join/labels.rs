@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::paint::Painting;
 use super::tree::{Forest, Place};
-use crate::model::dimension::{input_range, output_range};
-use crate::model::{ClientRecord, Dimension, Dimensions, SpanId, UnixNanos};
+use crate::model::{Dimensions, SpanId, UnixNanos};
+use crate::normalise::dimensions::{self, Measured};
 
 /// What the painted spans of a request tell beside time.
 #[derive(Debug, Clone, Default)]
@@ -57,25 +57,17 @@ fn rank(forest: &Forest, place: Place, depth: usize) -> Rank {
     (span.error, Reverse(depth), Reverse(span.end), span.span_id)
 }
 
-/// The labels that a client's record tells.
-pub fn of_client(record: &ClientRecord) -> Dimensions {
-    let mut labels = record.dimensions.clone();
-    labels.set(Dimension::Run, record.run.clone());
-    labels.set(Dimension::Scenario, record.scenario.clone());
-    labels.set(Dimension::Streaming, record.streaming.map(|flag| flag.to_string()));
-    labels.set(Dimension::ColdStart, record.cold_start.map(|flag| flag.to_string()));
-    labels.set(Dimension::InputRange, record.input_tokens.map(input_range));
-    labels.set(Dimension::OutputRange, record.output_tokens.map(output_range));
-    labels
-}
-
 /// All labels: the client's, completed by the server's.
 pub fn complete(client: &Dimensions, told: &Told) -> Dimensions {
-    let mut labels = told.dimensions.clone();
-    labels.set(Dimension::Streaming, told.streaming.map(|flag| flag.to_string()));
-    labels.set(Dimension::ColdStart, told.cold_start.map(|flag| flag.to_string()));
-    labels.set(Dimension::InputRange, told.input_tokens.map(input_range));
-    labels.set(Dimension::OutputRange, told.output_tokens.map(output_range));
-    labels.0.extend(client.0.clone());
+    let mut labels = client.clone();
+    let mut server = told.dimensions.clone();
+    let measured = Measured {
+        streaming: told.streaming,
+        cold_start: told.cold_start,
+        input_tokens: told.input_tokens,
+        output_tokens: told.output_tokens,
+    };
+    dimensions::set_measured(&mut server, measured);
+    dimensions::fill(&mut labels, &server);
     labels
 }

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use report::text;
-pub use view::{Explained, ExplainedSpan, RequestAnswer, SpanAnswer, TraceAnswer};
+pub use view::{Explained, RequestAnswer, SpanAnswer, TraceAnswer};
 
 use super::error::{ApiError, Problem};
 use super::query::Parameters;

@@ -1,6 +1,7 @@
 //! Claiming settled traces, so that two joiners never work on one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sqlx::pool::PoolConnection;
@@ -95,6 +96,16 @@ impl Store {
         let query = sqlx::query_scalar("select coalesce(sum(records), 0)::int8 from join_queue");
         let records: i64 = query.fetch_one(&self.pool).await?;
         Ok(records.unsigned_abs())
+    }
+
+    /// How long the oldest work has been due.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn join_lag(&self, now: UnixNanos) -> Result<Duration, StoreError> {
+        let query = sqlx::query_scalar("select min(due_at) from join_queue");
+        let oldest: Option<DateTime<Utc>> = query.fetch_one(&self.pool).await?;
+        Ok(oldest.and_then(|due_at| (now.to_datetime() - due_at).to_std().ok()).unwrap_or_default())
     }
 }
 

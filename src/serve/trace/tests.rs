@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::join::ExplainedSpan;
 use crate::model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase,
     ServerPhases, ServerSide, SpanKind, State, UnixNanos,
@@ -29,7 +30,8 @@ pub(crate) fn explained() -> Explained {
         name: "POST /v1/chat/completions".into(),
         kind: SpanKind::Server,
         service: "gateway".into(),
-        start_offset: Nanos::ZERO,
+        start_offset: Some(Nanos::ZERO),
+        painted: true,
         duration: Some(millis(1691.0)),
         phase: Some(ServerPhase::Gateway),
         rule: "native".into(),

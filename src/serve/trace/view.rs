@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::join::ExplainedSpan;
 use crate::model::{
     ClientSide, Completeness, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase, ServerPhases,
-    ServerSide, SpanId, SpanKind, State, StreamSummary, TtftPhases,
+    ServerSide, State, StreamSummary, TtftPhases,
 };
 
 /// A request, and what its view shows beside it.
@@ -17,31 +18,6 @@ pub struct Explained {
     pub revision: i32,
     /// The spans that it was painted from, outermost first.
     pub spans: Vec<ExplainedSpan>,
-}
-
-/// A span and what it was read as.
-#[derive(Debug, Clone)]
-pub struct ExplainedSpan {
-    /// Its id.
-    pub span_id: SpanId,
-    /// Its parent's id, as it was sent.
-    pub parent: Option<SpanId>,
-    /// Its name.
-    pub name: String,
-    /// Its kind.
-    pub kind: SpanKind,
-    /// The service that emitted it.
-    pub service: String,
-    /// Start, from the entry span's start; across clocks as it was laid there.
-    pub start_offset: Nanos,
-    /// Length by its own clock; `None` where its end is missing or before its start.
-    pub duration: Option<Nanos>,
-    /// Whose time it is; `None` is transparent.
-    pub phase: Option<ServerPhase>,
-    /// The rule that decided.
-    pub rule: String,
-    /// The clock that it was measured by.
-    pub clock_domain: String,
 }
 
 /// The answer to a question about a trace.
@@ -277,8 +253,8 @@ pub struct SpanAnswer {
     pub kind: String,
     /// The service that emitted it.
     pub service: String,
-    /// Start, from the entry span's start; on another clock as it was laid.
-    pub start_offset_ms: f64,
+    /// Start, from the entry span's start; on another clock as it was laid. Null where the span has no place there.
+    pub start_offset_ms: Option<f64>,
     /// Length by its own clock; null where its end is missing or before its start.
     pub duration_ms: Option<f64>,
     /// Whose time it is; null is transparent.
@@ -288,6 +264,8 @@ pub struct SpanAnswer {
     pub rule: String,
     /// The clock that it was measured by.
     pub clock_domain: String,
+    /// Whether it takes part in the phases: a span that does not is detached, ignored, or longer than its parent.
+    pub painted: bool,
 }
 
 fn ms(nanos: Option<Nanos>) -> Option<f64> {
@@ -449,7 +427,8 @@ impl From<&ExplainedSpan> for SpanAnswer {
             name: span.name.clone(),
             kind: span.kind.name().to_owned(),
             service: span.service.clone(),
-            start_offset_ms: span.start_offset.as_millis(),
+            start_offset_ms: ms(span.start_offset),
+            painted: span.painted,
             duration_ms: ms(span.duration),
             phase: span.phase,
             rule: span.rule.clone(),
