@@ -88,7 +88,7 @@ impl Ingest {
 
 fn read(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (String, String)> {
     let raw = raw.map_err(|reason| (String::new(), reason))?;
-    let parsed = normalise::record::record(&raw).map_err(|error| (error.field, error.reason))?;
+    let parsed = normalise::record(&raw).map_err(|error| (error.field, error.reason))?;
     *ignored_fields += parsed.ignored_fields;
     Ok(parsed.record)
 }

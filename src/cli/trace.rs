@@ -62,7 +62,7 @@ pub fn spans(request: &RequestAnswer) -> Table {
     for span in &request.spans {
         let length = span.duration_ms.map_or_else(|| "invalid".to_owned(), |length| format!("{length:.3}"));
         let phase = span.phase.map_or("", |phase| phase.name());
-        let start = format!("{:.3}", span.start_offset_ms);
+        let start = span.start_offset_ms.map_or_else(|| "detached".to_owned(), |start| format!("{start:.3}"));
         table.add_row([&start, &length, phase, &span.name, &span.service, &span.rule]);
     }
     for at in [0, 1] {

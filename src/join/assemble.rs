@@ -17,7 +17,6 @@ use crate::model::{
     State, TraceId, UnixNanos,
 };
 use crate::normalise::dialect::Reading;
-use crate::normalise::dimensions;
 
 /// How far a trace has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,7 +213,7 @@ impl Trace {
             flag_unknown(&phases, &mut flags);
         }
         let told = part.as_ref().map(|part| part.told.clone()).unwrap_or_default();
-        let client_dimensions = record.map(dimensions::of_record).unwrap_or_default();
+        let client_dimensions = record.map(labels::of_client).unwrap_or_default();
         let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
         let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
         let stream = record.and_then(|record| record.stream);

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::paint::Painting;
 use super::tree::{Forest, Place};
-use crate::model::{Dimensions, SpanId, UnixNanos};
-use crate::normalise::dimensions::{self, Measured};
+use crate::model::dimension::{input_range, output_range};
+use crate::model::{ClientRecord, Dimension, Dimensions, SpanId, UnixNanos};
 
 /// What the painted spans of a request tell beside time.
 #[derive(Debug, Clone, Default)]
@@ -57,17 +57,31 @@ fn rank(forest: &Forest, place: Place, depth: usize) -> Rank {
     (span.error, Reverse(depth), Reverse(span.end), span.span_id)
 }
 
+/// The labels that a client's record tells.
+pub fn of_client(record: &ClientRecord) -> Dimensions {
+    let mut labels = record.dimensions.clone();
+    labels.set(Dimension::Run, record.run.as_deref());
+    labels.set(Dimension::Scenario, record.scenario.as_deref());
+    set_measured(&mut labels, [record.streaming, record.cold_start], [record.input_tokens, record.output_tokens]);
+    labels
+}
+
 /// All labels: the client's, completed by the server's.
 pub fn complete(client: &Dimensions, told: &Told) -> Dimensions {
-    let mut labels = client.clone();
-    let mut server = told.dimensions.clone();
-    let measured = Measured {
-        streaming: told.streaming,
-        cold_start: told.cold_start,
-        input_tokens: told.input_tokens,
-        output_tokens: told.output_tokens,
-    };
-    dimensions::set_measured(&mut server, measured);
-    dimensions::fill(&mut labels, &server);
+    let mut labels = told.dimensions.clone();
+    set_measured(&mut labels, [told.streaming, told.cold_start], [told.input_tokens, told.output_tokens]);
+    labels.0.extend(client.0.clone());
     labels
+}
+
+/// What was counted becomes a range, never an exact length.
+fn set_measured(
+    labels: &mut Dimensions,
+    [streaming, cold_start]: [Option<bool>; 2],
+    [input, output]: [Option<i64>; 2],
+) {
+    labels.set(Dimension::Streaming, streaming.map(|flag| flag.to_string()));
+    labels.set(Dimension::ColdStart, cold_start.map(|flag| flag.to_string()));
+    labels.set(Dimension::InputRange, input.map(input_range));
+    labels.set(Dimension::OutputRange, output.map(output_range));
 }
