@@ -1,10 +1,13 @@
 //! What a span means: which owner its time has, and what else it tells. One file a system.
 
 mod durations;
+mod dynamo;
 mod first_token;
 mod genai;
 pub(super) mod http;
 mod labels;
+mod litellm;
+mod llm_d;
 mod native;
 mod proxy;
 #[cfg(test)]
@@ -182,6 +185,9 @@ const DIALECTS: &[Dialect] = &[
     Dialect { read: tgi::read, keys: tgi::KEYS },
     Dialect { read: vllm::read, keys: vllm::KEYS },
     Dialect { read: proxy::read, keys: proxy::KEYS },
+    Dialect { read: dynamo::read, keys: dynamo::KEYS },
+    Dialect { read: litellm::read, keys: litellm::KEYS },
+    Dialect { read: llm_d::read, keys: &[] },
     Dialect { read: native::read, keys: native::KEYS },
     Dialect { read: genai::read, keys: genai::KEYS },
     Dialect { read: http::read, keys: http::KEYS },

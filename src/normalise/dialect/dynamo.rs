@@ -1,0 +1,82 @@
+//! NVIDIA Dynamo: a root of kind INTERNAL, and a worker's span around its engine. The router's span lasts until the
+//! answer ends, so it owns no time.
+
+use super::{NameRule, Reading, Role};
+use crate::model::{Dimension, ServerPhase, Span};
+use crate::normalise::scalar;
+
+const DIALECT: &str = "dynamo";
+
+const REQUEST_ID: &str = "x_dynamo_request_id";
+const DISAGGREGATED_ROLE: &str = "disagg_role";
+
+/// The attributes it reads.
+pub const KEYS: &[&str] = &[REQUEST_ID, DISAGGREGATED_ROLE, "model", "input_tokens", "output_tokens"];
+
+const ROOT: &str = "http-request";
+const GENERATE: &str = "engine.generate";
+
+const ENVELOPES: &[NameRule] = &[
+    NameRule::new("router.route_request", Role::Plain, None, None),
+    NameRule::new("kv_router.route_request", Role::Plain, None, None),
+    NameRule::new("handle_payload", Role::Plain, None, None),
+];
+
+/// Reads one span.
+pub fn read(span: &Span) -> Option<Reading> {
+    if span.name == ROOT && (in_dynamo(span) || span.attributes.has(REQUEST_ID)) {
+        return Some(Reading { root: true, ..Reading::of(DIALECT, ROOT) });
+    }
+    if span.name == GENERATE && (in_dynamo(span) || span.attributes.has(DISAGGREGATED_ROLE)) {
+        return Some(generate(span));
+    }
+    NameRule::find(ENVELOPES, &span.name).map(|rule| rule.reading(DIALECT))
+}
+
+/// Its plain attribute names mean something else elsewhere, so they are read here.
+fn generate(span: &Span) -> Reading {
+    let told = |key: &str| span.attributes.get(key).and_then(scalar::count);
+    let mut reading = Reading {
+        phase: Some(ServerPhase::Generation),
+        input_tokens: told("input_tokens"),
+        output_tokens: told("output_tokens"),
+        ..Reading::of(DIALECT, GENERATE)
+    };
+    reading.dimensions.set(Dimension::Model, span.attributes.get("model").and_then(scalar::text));
+    reading
+}
+
+fn in_dynamo(span: &Span) -> bool {
+    [span.scope.name.as_str(), &span.resource.service()].into_iter().any(|name| name.contains(DIALECT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{SpanKind, Value};
+    use crate::normalise::dialect::{self, sample};
+
+    #[test]
+    fn the_root_is_known_by_its_request_id() {
+        let span = sample::span(ROOT, SpanKind::Internal, 5, &[(REQUEST_ID, sample::text("r-1"))]);
+        let reading = dialect::read(&span);
+        assert_eq!((reading.root, reading.request_ids), (true, vec!["r-1".to_owned()]));
+        assert!(!dialect::read(&sample::span(ROOT, SpanKind::Internal, 5, &[])).root);
+    }
+
+    #[test]
+    fn the_worker_generates_and_the_router_only_envelops() {
+        let attributes = [
+            (DISAGGREGATED_ROLE, sample::text("decode")),
+            ("model", sample::text("m-7b")),
+            ("output_tokens", Value::Int(64)),
+            ("ttft_ms", Value::Double(2.0)),
+        ];
+        let reading = dialect::read(&sample::span(GENERATE, SpanKind::Internal, 5, &attributes));
+        assert_eq!((reading.phase, reading.output_tokens), (Some(ServerPhase::Generation), Some(64)));
+        assert_eq!(reading.dimensions.get(Dimension::Model), Some("m-7b"));
+        assert_eq!(reading.first_token.map(|token| token.offset.0), Some(2_000_000));
+        let router = dialect::read(&sample::span("router.route_request", SpanKind::Client, 5, &[]));
+        assert_eq!((router.phase, router.dialect.as_ref()), (None, DIALECT));
+    }
+}

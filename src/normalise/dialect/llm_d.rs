@@ -1,0 +1,49 @@
+//! llm-d: the endpoint picker beside a gateway, and the sidecar that sends prefill and decode to different workers.
+
+use super::{NameRule, Reading, Role, SubPhase};
+use crate::model::{ServerPhase, Span};
+
+const DIALECT: &str = "llm-d";
+
+const GATEWAY: Option<ServerPhase> = Some(ServerPhase::Gateway);
+const GENERATION: Option<ServerPhase> = Some(ServerPhase::Generation);
+
+const NAMES: &[NameRule] = &[
+    // Lasts until the answer ends, so it owns no time.
+    NameRule::new("gateway.request", Role::Plain, None, None),
+    NameRule::new("gateway.request_orchestration", Role::Plain, GATEWAY, None),
+    NameRule::new("llm_d.pd_proxy.request", Role::Plain, None, None),
+    NameRule::new("llm_d.pd_proxy.prefill", Role::Plain, GENERATION, Some(SubPhase::Prefill)),
+    NameRule::new("llm_d.pd_proxy.decode", Role::Plain, GENERATION, Some(SubPhase::Decode)),
+];
+
+/// Reads one span.
+pub fn read(span: &Span) -> Option<Reading> {
+    if let Some(rule) = NameRule::find(NAMES, &span.name) {
+        return Some(rule.reading(DIALECT));
+    }
+    let picker = span.name.starts_with("llm_d.epp.");
+    picker.then(|| Reading { phase: GATEWAY, ..Reading::of(DIALECT, "llm_d.epp.*") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SpanKind;
+    use crate::normalise::dialect::{self, sample};
+
+    #[test]
+    fn names_mean_phases() {
+        for (name, phase, sub) in [
+            ("gateway.request", None, None),
+            ("gateway.request_orchestration", GATEWAY, None),
+            ("llm_d.epp.profile_handler.pick", GATEWAY, None),
+            ("llm_d.pd_proxy.request", None, None),
+            ("llm_d.pd_proxy.prefill", GENERATION, Some(SubPhase::Prefill)),
+            ("llm_d.pd_proxy.decode", GENERATION, Some(SubPhase::Decode)),
+        ] {
+            let reading = dialect::read(&sample::span(name, SpanKind::Internal, 5, &[]));
+            assert_eq!((reading.phase, reading.sub, reading.dialect.as_ref()), (phase, sub, DIALECT), "{name}");
+        }
+    }
+}
