@@ -2,4 +2,5 @@
 
 mod common;
 
+mod deployment;
 mod private_postgres;
