@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
 use self::source::{Readiness, TraceSource, WindowSource};
@@ -52,8 +53,9 @@ pub struct Sources {
 
 /// All routes that answer questions, and the document that describes them. `uploads` are routes that take records in;
 /// they share the listener and the answers to unknown paths.
-pub fn router(sources: Sources, uploads: Router) -> (Router, OpenApi) {
-    let (reads, document) = openapi::router()
+pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
+    let (routes, document) = openapi::router()
+        .merge(uploads)
         .merge(trace::routes(sources.traces))
         .merge(phases::routes(Arc::clone(&sources.windows)))
         .merge(coverage::routes(Arc::clone(&sources.windows)))
@@ -61,10 +63,9 @@ pub fn router(sources: Sources, uploads: Router) -> (Router, OpenApi) {
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.recorder))
         .split_for_parts();
-    let router = reads
-        .layer(CompressionLayer::new())
+    let router = routes
         .merge(openapi::document_route(document.clone()))
-        .merge(uploads)
+        .layer(CompressionLayer::new())
         .fallback(error::unknown_path)
         .method_not_allowed_fallback(error::wrong_method)
         .layer(CatchPanicLayer::custom(panicked))

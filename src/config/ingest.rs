@@ -21,7 +21,7 @@ pub struct IngestSettings {
     pub max_in_flight_bytes: ByteSize,
 
     /// Most bytes that wait for their commit; over it senders are told to come back later
-    #[arg(long, env = "TRACEJOIN_INGEST_QUEUE_BYTES", value_name = "BYTES", default_value = "128MiB")]
+    #[arg(long, env = "TRACEJOIN_INGEST_QUEUE_BYTES", value_name = "BYTES", default_value = "64MiB")]
     pub ingest_queue_bytes: ByteSize,
 
     /// Most spans that are kept of one trace; the rest is counted and the trace flagged trace_too_large

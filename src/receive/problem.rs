@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A request that was refused as a whole, and what its sender should change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +26,34 @@ impl Problem {
     }
 }
 
+/// How a [`Problem`] is written.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UploadProblem {
+    /// `about:blank`: the status tells the kind of problem.
+    #[serde(rename = "type")]
+    #[schema(example = "about:blank")]
+    kind: &'static str,
+    /// The status in words.
+    #[schema(example = "Content Too Large")]
+    title: &'static str,
+    /// The HTTP status.
+    #[schema(example = 413)]
+    status: u16,
+    /// What is wrong and what to do about it.
+    detail: String,
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
-        let content_type = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (self.status, content_type, body.to_string()).into_response();
+        let body = UploadProblem {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: self.detail,
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        let problem = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, problem);
         if let Some(delay) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, retry_after_value(delay));
         }

@@ -4,13 +4,14 @@ mod split;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
-use axum::{Json, Router};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use self::split::{Format, split};
 use super::body::{BodyError, ReceivedBody};
@@ -18,7 +19,7 @@ use super::budget::Budget;
 use super::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
 use super::limits::Limits;
 use super::meter::Transport;
-use super::problem::Problem;
+use super::problem::{Problem, UploadProblem};
 
 /// Hands uploads of client records on. Clones share everything.
 #[derive(Clone)]
@@ -85,8 +86,8 @@ impl From<RecordOutcome> for UploadAnswer {
 }
 
 /// The route of the client records' door.
-pub fn router(door: RecordDoor) -> Router {
-    Router::new().route("/api/v1/records", post(upload_records)).with_state(door)
+pub fn router(door: RecordDoor) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(upload_records)).with_state(door)
 }
 
 /// Takes client records: one object, an array of them, or NDJSON; gzip and zstd are understood.
@@ -103,11 +104,12 @@ pub fn router(door: RecordDoor) -> Router {
     ),
     responses(
         (status = 200, description = "At least one record was taken, or none was sent", body = UploadAnswer),
-        (status = 400, description = "No record was acceptable, or the body cannot be read", body = UploadAnswer),
-        (status = 413, description = "The upload is over its limit", content_type = "application/problem+json"),
-        (status = 415, description = "Another content type or encoding", content_type = "application/problem+json"),
+        (status = 400, description = "No record was acceptable, or the body cannot be read",
+         content((UploadAnswer = "application/json"), (UploadProblem = "application/problem+json"))),
+        (status = 413, description = "The upload is over its limit", body = UploadProblem, content_type = "application/problem+json"),
+        (status = 415, description = "Another content type or encoding", body = UploadProblem, content_type = "application/problem+json"),
         (status = 503, description = "Busy, or the database is away: try again after Retry-After",
-         content_type = "application/problem+json"),
+         body = UploadProblem, content_type = "application/problem+json"),
     )
 )]
 pub async fn upload_records(

@@ -149,11 +149,11 @@ pub fn is_joined(request: &Value) -> bool {
     request["state"] == "matched" || request["state"] == "excluded" && negative
 }
 
-/// The three ready lines. Each names its listener and ends with an address.
+/// The lines that name the listeners and their addresses.
 fn read_addresses(output: &str) -> Option<Addresses> {
     let address = |listener: &str| {
-        let line = output.lines().find(|line| line.to_lowercase().contains(listener))?;
-        line.rsplit([' ', '/', '=']).find_map(|word| word.parse::<SocketAddr>().ok())
+        let start = format!("tracejoin: {listener} listening on ");
+        output.lines().find_map(|line| line.strip_prefix(&start)).and_then(|address| address.parse().ok())
     };
-    Some(Addresses { otlp_grpc: address("otlp/grpc")?, otlp_http: address("otlp/http")?, http: address("rest")? })
+    Some(Addresses { otlp_grpc: address("otlp-grpc")?, otlp_http: address("otlp-http")?, http: address("http")? })
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
@@ -137,7 +138,7 @@ pub async fn start(door: Door, limits: Limits) -> Running {
         match door {
             Door::Grpc => otlp_grpc::serve(listener, spans, token).await.expect("the listener does not fail"),
             Door::Http => otlp_http::serve(listener, spans, token).await.expect("the listener does not fail"),
-            Door::Records => axum::serve(listener, records::router(records))
+            Door::Records => axum::serve(listener, Router::from(records::router(records)))
                 .with_graceful_shutdown(token.cancelled_owned())
                 .await
                 .expect("the listener does not fail"),

@@ -1,6 +1,6 @@
 //! Client records from a file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io;
 
@@ -18,6 +18,8 @@ use super::input::{self, Input};
 use super::tally::Tally;
 use super::upload::Uploader;
 use crate::cli::api::refusal;
+use crate::model::ResultClass;
+use crate::normalise;
 
 /// Most records and bytes of one upload.
 const BATCH_RECORDS: usize = 2_000;
@@ -55,7 +57,7 @@ pub async fn import(args: &FileArgs, url: Url) -> anyhow::Result<Tally> {
     let (input, bar) = input::open(&args.file)?;
     let (sender, mut items) = mpsc::channel(READ_AHEAD);
     let reader = tokio::task::spawn_blocking(move || read(input, &sender));
-    let mut tally = Tally { duplicates: Some(0), ..Tally::default() };
+    let mut tally = Tally { duplicates: Some(0), results: Some(no_results()), ..Tally::default() };
     while let Some(item) = items.recv().await {
         match item {
             Item::Batch(records) => upload(&uploader, &records, &mut tally).await?,
@@ -86,9 +88,26 @@ async fn upload(uploader: &Uploader, records: &[Vec<u8>], tally: &mut Tally) -> 
     if taken != records.len() as u64 {
         bail!("the server answered for {taken} of {} records; is it of the same version?", records.len());
     }
+    let results = tally.results.get_or_insert_with(no_results);
+    for (_, record) in records.iter().enumerate().filter(|(index, _)| !rejected.contains(index)) {
+        if let Some(class) = result_of(record) {
+            *results.entry(class.name()).or_default() += 1;
+        }
+    }
     tally.accepted += answer.accepted;
     *tally.duplicates.get_or_insert(0) += answer.duplicates;
     Ok(())
+}
+
+/// How a record's request ended, as the server reads it.
+fn result_of(record: &[u8]) -> Option<ResultClass> {
+    let raw: &RawValue = serde_json::from_slice(record).ok()?;
+    Some(normalise::record(raw).ok()?.record.result)
+}
+
+/// No request of any class yet.
+fn no_results() -> BTreeMap<&'static str, u64> {
+    ResultClass::ALL.into_iter().map(|class| (class.name(), 0)).collect()
 }
 
 /// Reads a file to its end, or until nobody takes its records any more.
