@@ -1,5 +1,7 @@
 //! Who emitted spans: the trimmed resource, and a digest of the whole one.
 
+use std::borrow::Cow;
+
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::resource::v1::Resource as WireResource;
 use prost::Message;
@@ -7,14 +9,26 @@ use sha2::{Digest, Sha256};
 
 use super::allow;
 use super::span::{Trimmed, trim};
-use crate::model::Resource;
+use super::text::REDACTED;
+use crate::model::{Attributes, Resource, Value};
 
 /// A resource, how many of its attributes were dropped, and whether one that was kept held U+0000.
 pub fn resource(wire: Option<WireResource>) -> (Resource, u64, bool) {
     let attributes = wire.map(|resource| resource.attributes).unwrap_or_default();
     let digest = digest(&attributes);
     let Trimmed { attributes, dropped, repaired } = trim(attributes, allow::resource_key);
-    (Resource { attributes, digest }, dropped, repaired)
+    (Resource { attributes: without_scrubbed(attributes), digest }, dropped, repaired)
+}
+
+/// What is left of a scrubbed id is no id: two processes would share it, and with it a clock. Without it the clock is
+/// told by other attributes, in the end by the digest.
+fn without_scrubbed(attributes: Attributes) -> Attributes {
+    let scrubbed = |value: &Value| matches!(value, Value::Str(text) if text.contains(REDACTED));
+    if !attributes.iter().any(|(_, value)| scrubbed(value)) {
+        return attributes;
+    }
+    let kept = attributes.iter().filter(|(_, value)| !scrubbed(value));
+    Attributes::new(kept.map(|(key, value)| (Cow::Owned(key.to_owned()), value.clone())).collect())
 }
 
 /// The first 8 bytes of a SHA-256 over all attributes in wire form, sorted, each with its length before it. It does not
@@ -56,6 +70,14 @@ mod tests {
         assert_eq!(forth, back);
         assert_ne!(forth.digest, other.digest);
         assert!(!forth.attributes.has("unlisted"));
+    }
+
+    #[test]
+    fn processes_named_like_mail_addresses_keep_clocks_of_their_own() {
+        let process = |at: &str| of(vec![pair("service.name", "a"), pair("service.instance.id", at)]);
+        let (one, two) = (process("worker@one.example.com"), process("worker@two.example.com"));
+        assert_ne!(one.clock_domain(), two.clock_domain());
+        assert!(!one.attributes.has("service.instance.id"));
     }
 
     #[test]
