@@ -1,4 +1,4 @@
-//! Digests, quantiles, intervals, bounds, coverage: pure.
+//! Digests, quantiles, intervals, bounds, coverage: pure. Only the reader, which fetches what they need, knows the store.
 //!
 //! Requests become [`cell`]s; a [`Question`] asks the cells of a window and gets an [`Answer`].
 
@@ -10,9 +10,12 @@ pub mod coverage;
 pub mod digest;
 pub mod interval;
 pub mod quantile;
+mod reader;
+pub mod rollup;
 pub mod sample;
 pub mod scope;
 pub mod summary;
 
 pub use answer::{Answer, Contents, Group, Question, Window};
 pub use quantile::Quantile;
+pub use reader::{ReadError, Reader};

@@ -16,7 +16,7 @@ pub use dimension::{Dimension, Dimensions};
 pub use flag::{Flag, Flags};
 pub use id::{SpanId, TraceId};
 pub use metric::{Metric, Reading, Section, Unit};
-pub use observation::{Labels, Observation, Readings};
+pub use observation::{Labels, Observation, Readings, Slice};
 pub use phase::{Phase, ServerPhase, ServerPhases};
 pub use record::{ClientRecord, Completeness, ResponseMetrics, ResultClass, Setup, StreamSummary};
 pub use request::{ClientSide, JoinMethod, Rates, Request, ServerSide, State, TtftPhases};

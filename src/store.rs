@@ -13,6 +13,8 @@ mod partition;
 mod pool;
 mod read;
 mod request;
+mod rollup;
+mod window;
 mod writer;
 
 pub use arrival::{Arrival, ArrivalKind, Key, ReceivedRecord, TraceArrivals};
@@ -23,6 +25,8 @@ pub use join_queue::Claim;
 pub use partition::Maintenance;
 pub use pool::{Store, StoreOptions};
 pub use request::RequestRow;
+pub use rollup::{RollupClaim, RollupRow};
+pub use window::Snapshot;
 
 /// How many parts the work of joining is divided into; several instances take different buckets.
 pub const BUCKETS: i16 = 16;

@@ -25,8 +25,8 @@ pub struct Question {
     pub quantiles: Vec<Quantile>,
 }
 
-/// Everything in a window: cells in a fixed order, and the labels that their keys name. The same key may come several
-/// times, once a minute.
+/// What a window holds: cells in a fixed order, of all requests that a question can be about, and the labels of all
+/// requests in the window. The same key may come several times, once a minute.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     /// The cells.
@@ -69,7 +69,7 @@ pub struct Answer {
 impl Question {
     /// Answers from a window's contents.
     pub fn answer(&self, contents: &Contents) -> Answer {
-        let tellers = Tellers::of(contents.pairs(), &contents.dictionary);
+        let tellers = Tellers::of(&contents.dictionary);
         let scope = Scope::of(&self.selection);
         let coverage = coverage(contents, &scope, &tellers);
         let mut groups = Vec::new();
@@ -84,19 +84,34 @@ impl Question {
 
     /// The coverage alone.
     pub fn coverage(&self, contents: &Contents) -> Coverage {
-        let tellers = Tellers::of(contents.pairs(), &contents.dictionary);
+        let tellers = Tellers::of(&contents.dictionary);
         coverage(contents, &Scope::of(&self.selection), &tellers)
     }
 
-    /// The stored label ids of the groups that are small enough to be answered from all of their values.
-    pub fn exact_labels(&self, contents: &Contents) -> BTreeSet<i64> {
-        let scope = Scope::of(&self.selection);
+    /// The stored ids of the labels whose requests can count, out of all in the window.
+    pub fn needed_labels(&self, dictionary: &Dictionary) -> BTreeSet<i64> {
+        let (scope, tellers) = (Scope::of(&self.selection), Tellers::of(dictionary));
+        let needed = dictionary.iter().filter(|(id, labels)| scope.needs(**id, labels, &tellers));
+        needed.map(|(id, _)| *id).collect()
+    }
+
+    /// The cells that are read whole: those of groups below [`EXACT_BELOW`] requests, and beside them those that were
+    /// cut off, where there are not too many.
+    pub fn exact_cells(&self, contents: &Contents) -> BTreeSet<CellKey> {
         let mut exact = BTreeSet::new();
         let mut large = BTreeSet::new();
-        for members in self.groups(contents, &scope).into_values() {
-            let requests: u64 = members.iter().map(|(_, cell)| cell.counts.requests).sum();
-            let ids = members.iter().map(|(key, _)| key.labels);
-            if requests < EXACT_BELOW { exact.extend(ids) } else { large.extend(ids) }
+        for members in self.groups(contents, &Scope::of(&self.selection)).into_values() {
+            let keys: BTreeSet<CellKey> = members.iter().map(|(key, _)| **key).collect();
+            if requests(members.iter().copied()) >= EXACT_BELOW {
+                large.extend(keys);
+                continue;
+            }
+            let labels: BTreeSet<i64> = keys.iter().map(|key| key.labels).collect();
+            let beside = || contents.pairs().filter(|(key, _)| is_cut_off(key.result) && labels.contains(&key.labels));
+            if requests(beside()) < EXACT_BELOW {
+                exact.extend(beside().map(|(key, _)| *key));
+            }
+            exact.extend(keys);
         }
         exact.difference(&large).copied().collect()
     }
@@ -142,9 +157,18 @@ impl Question {
 }
 
 impl Contents {
+    /// How many requests there are, in any state.
+    pub fn requests(&self) -> u64 {
+        requests(self.pairs())
+    }
+
     fn pairs(&self) -> impl Iterator<Item = (&CellKey, &Cell)> {
         self.cells.iter().map(|(key, cell)| (key, cell))
     }
+}
+
+fn requests<'a>(cells: impl Iterator<Item = (&'a CellKey, &'a Cell)>) -> u64 {
+    cells.map(|(_, cell)| cell.counts.requests).sum()
 }
 
 fn is_always_shown(metric: Metric) -> bool {

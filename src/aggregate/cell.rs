@@ -155,17 +155,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Flags, Readings, UnixNanos};
+    use crate::model::{Flags, Readings, Slice, UnixNanos};
 
     fn observation(state: State, result: ResultClass, value: f64) -> Observation {
         let mut readings = Readings::NONE;
         readings.set(Metric::Duration, Some(value));
         readings.set(Metric::GpuQueue, Some(value / 3.0));
         let flags = Flags::NONE;
-        let window_at = UnixNanos(0);
+        let slice = Slice::of(UnixNanos(0), UnixNanos(0));
         Observation {
             labels: 7,
-            window_at,
+            slice,
             state,
             result: Some(result),
             flags,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cell::{Cell, CellKey};
+use super::cell::CellKey;
 use crate::model::{Dimension, GroupKey, Labels, ResultClass, Selection, State};
 
 /// Labels by their stored id.
@@ -38,14 +38,11 @@ pub struct Tellers {
 }
 
 impl Tellers {
-    /// From everything in the window, before any filter.
-    pub fn of<'a>(cells: impl IntoIterator<Item = (&'a CellKey, &'a Cell)>, dictionary: &Dictionary) -> Self {
+    /// From the labels of everything in the window, before any filter.
+    pub fn of(dictionary: &Dictionary) -> Self {
         let mut tellers = Self::default();
-        for (key, cell) in cells {
-            let Some(labels) = dictionary.get(&key.labels) else { continue };
-            if cell.counts.client > 0 {
-                tellers.client.extend(labels.client.0.keys());
-            }
+        for labels in dictionary.values() {
+            tellers.client.extend(labels.client.0.keys());
             tellers.server.extend(labels.all.0.keys().filter(|label| labels.client.get(**label).is_none()));
         }
         tellers
@@ -109,6 +106,12 @@ impl Scope {
                 let hidden = told.is_none() && key.state == State::ClientOnly && tellers.server.contains(label);
                 !tellers.client.contains(label) || hidden || wanted.admits(told)
             })
+    }
+
+    /// Whether any request with these labels can count, in the numbers or in the coverage.
+    pub fn needs(&self, id: i64, labels: &Labels, tellers: &Tellers) -> bool {
+        // A lone record of an unknown class is covered wherever any request is.
+        self.covers(&CellKey { labels: id, state: State::ClientOnly, result: None }, labels, tellers)
     }
 
     /// The labels by which the coverage is not filtered, since no client in the window tells them.

@@ -5,7 +5,7 @@ use super::flag::Flags;
 use super::metric::Metric;
 use super::record::ResultClass;
 use super::request::{Request, State};
-use super::time::UnixNanos;
+use super::time::{Interval, Nanos, UnixNanos};
 
 /// The values of all metrics of one request; unknown ones are absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,13 +35,47 @@ impl Readings {
     }
 }
 
+/// The part of the requests that one rollup is a function of: those that arrived on one day and began in one minute.
+///
+/// Requests leave the store by the day of their arrival, so that a slice is there as a whole or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slice {
+    /// Start of the day, in UTC, of the first arrival.
+    pub day: UnixNanos,
+    /// Start of the minute of the time that decides the window.
+    pub minute: UnixNanos,
+}
+
+impl Slice {
+    /// The length of a slice's minute.
+    pub const MINUTE: Nanos = Nanos(60_000_000_000);
+    /// The length of a slice's day.
+    pub const DAY: Nanos = Nanos(86_400_000_000_000);
+
+    /// The slice of a request.
+    pub fn of(arrived_at: UnixNanos, window_at: UnixNanos) -> Self {
+        Self { day: floor(arrived_at, Self::DAY), minute: floor(window_at, Self::MINUTE) }
+    }
+
+    /// The smallest window of whole minutes around a window.
+    pub fn whole_minutes(window: Interval) -> Interval {
+        let start = floor(window.start, Self::MINUTE);
+        let end = floor(window.end, Self::MINUTE);
+        Interval { start, end: if end < window.end { end + Self::MINUTE } else { end } }
+    }
+}
+
+fn floor(at: UnixNanos, to: Nanos) -> UnixNanos {
+    UnixNanos(at.0.div_euclid(to.0).saturating_mul(to.0))
+}
+
 /// One request, as distributions and coverage see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// The stored id of its labels.
     pub labels: i64,
-    /// The time that decides its window.
-    pub window_at: UnixNanos,
+    /// The part of the requests to which it belongs.
+    pub slice: Slice,
     /// What became of it.
     pub state: State,
     /// How it ended.
@@ -57,11 +91,11 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Of a request whose labels are stored under the id `labels`.
-    pub fn of(request: &Request, labels: i64) -> Self {
+    /// Of a request that arrived at `arrived_at` and whose labels are stored under the id `labels`.
+    pub fn of(request: &Request, arrived_at: UnixNanos, labels: i64) -> Self {
         Self {
             labels,
-            window_at: request.window_at,
+            slice: Slice::of(arrived_at, request.window_at),
             state: request.state,
             result: request.result,
             flags: request.flags,
@@ -79,4 +113,27 @@ pub struct Labels {
     pub client: Dimensions,
     /// All: the client's, completed by the server's.
     pub all: Dimensions,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_widened_to_whole_minutes() {
+        let minute = Slice::MINUTE.0;
+        let widened = |start, end| {
+            let window = Slice::whole_minutes(Interval { start: UnixNanos(start), end: UnixNanos(end) });
+            (window.start.0 / minute, window.end.0 / minute)
+        };
+        assert_eq!(widened(0, minute), (0, 1));
+        assert_eq!(widened(minute - 1, minute + 1), (0, 2));
+        assert_eq!(widened(-1, 1), (-1, 1));
+    }
+
+    #[test]
+    fn a_slice_is_a_day_and_a_minute() {
+        let slice = Slice::of(UnixNanos(Slice::DAY.0 + 5), UnixNanos(-1));
+        assert_eq!((slice.day.0, slice.minute.0), (Slice::DAY.0, -Slice::MINUTE.0));
+    }
 }

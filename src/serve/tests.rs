@@ -49,7 +49,7 @@ impl WindowSource for Fixture {
         let mut lone = matched.clone();
         (lone.state, lone.server, lone.phases, lone.network_envelope) = (RequestState::ClientOnly, None, None, None);
         let labels = Labels { client: matched.client_dimensions.clone(), all: matched.dimensions.clone() };
-        let observations = [Observation::of(&matched, 1), Observation::of(&lone, 1)];
+        let observations = [&matched, &lone].map(|request| Observation::of(request, request.window_at, 1));
         let contents = Contents { cells: cells(&observations).into_iter().collect(), dictionary: [(1, labels)].into() };
         let window = Window { served: question.selection.window, contents };
         async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(window) } }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::NaiveDate;
 use sha2::{Digest, Sha256};
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgExecutor, PgPool};
 use sqlx::types::Json;
 
 use crate::model::{Dimensions, Request};
@@ -108,7 +108,7 @@ impl Dictionary {
     /// The tuples of ids. What was forgotten, or never fitted, has no labels.
     pub(super) async fn tuples(
         &self,
-        pool: &PgPool,
+        executor: impl PgExecutor<'_>,
         ids: &[i64],
     ) -> Result<HashMap<i64, Arc<DimensionTuple>>, sqlx::Error> {
         let missing: Vec<i64> = {
@@ -117,7 +117,7 @@ impl Dictionary {
         };
         if !missing.is_empty() {
             let query = sqlx::query_as("select id, client, labels from dimension where id = any($1)");
-            let rows: Vec<TupleRow> = query.bind(missing).fetch_all(pool).await?;
+            let rows: Vec<TupleRow> = query.bind(missing).fetch_all(executor).await?;
             let mut cache = self.lock();
             for (id, client, labels) in rows {
                 cache.tuples.insert(id, Arc::new(DimensionTuple { client: client.0, labels: labels.0 }));

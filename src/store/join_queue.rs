@@ -1,6 +1,6 @@
 //! Claiming settled traces, so that two joiners never work on one.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -16,7 +16,8 @@ use super::error::StoreError;
 use super::pool::Store;
 use super::read::load_arrivals;
 use super::request::{self, COLUMNS, RequestRow};
-use crate::model::{TraceId, UnixNanos};
+use super::rollup;
+use crate::model::{Slice, TraceId, UnixNanos};
 
 /// The class of our advisory locks on buckets; the number is arbitrary but must not change.
 const BUCKET_LOCKS: i32 = 0x7472_6a71;
@@ -57,6 +58,7 @@ pub struct Claim {
     since: HashMap<Key, DateTime<Utc>>,
     span: Option<(UnixNanos, UnixNanos)>,
     existing: HashSet<TraceId>,
+    changed: BTreeSet<Slice>,
     put_back: Vec<Work>,
     requeued: BTreeMap<(DateTime<Utc>, DateTime<Utc>), Vec<u8>>,
     committed: bool,
@@ -120,6 +122,7 @@ impl Claim {
             since: HashMap::new(),
             span: None,
             existing: HashSet::new(),
+            changed: BTreeSet::new(),
             put_back: Vec::new(),
             requeued: BTreeMap::new(),
             committed: false,
@@ -239,6 +242,7 @@ impl Claim {
         let mut copy = CopyRows::with_capacity(rows.len() * request::ROW_BYTES);
         for (row, dims) in rows.iter_mut().zip(dims) {
             row.dims = dims;
+            self.changed.insert(Slice::of(row.arrived_at, row.request.window_at));
             request::encode(row, &mut copy);
         }
         let statement = format!("copy request ({COLUMNS}) from stdin (format binary)");
@@ -251,12 +255,19 @@ impl Claim {
         let (Some((from, to)), false) = (self.span, stale.is_empty()) else {
             return Ok(());
         };
-        sqlx::query("delete from request where trace_id = any($1) and arrived_at between $2 and $3")
-            .bind(stale)
-            .bind(from.to_datetime())
-            .bind(to.to_datetime())
-            .execute(&mut *self.connection)
-            .await?;
+        let gone: Vec<(DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+            "delete from request where trace_id = any($1) and arrived_at between $2 and $3 \
+             returning arrived_at, window_at",
+        )
+        .bind(stale)
+        .bind(from.to_datetime())
+        .bind(to.to_datetime())
+        .fetch_all(&mut *self.connection)
+        .await?;
+        let slice = |(arrived_at, window_at)| {
+            Slice::of(UnixNanos::from_datetime(arrived_at), UnixNanos::from_datetime(window_at))
+        };
+        self.changed.extend(gone.into_iter().map(slice));
         Ok(())
     }
 
@@ -271,6 +282,7 @@ impl Claim {
     /// # Errors
     /// [`StoreError::Database`]; nothing has happened then, unless the connection broke at the very end.
     pub async fn commit(mut self) -> Result<(), StoreError> {
+        rollup::mark(&mut self.connection, &self.changed).await?;
         let requeued = std::mem::take(&mut self.requeued).into_iter();
         // Their records were counted as waiting until now; from now on their rows say that they are pending.
         let again = requeued.map(|((due_at, since), keys)| Work { due_at, since, records: 0, keys });

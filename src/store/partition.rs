@@ -10,8 +10,9 @@ use super::error::StoreError;
 use super::pool::Store;
 use crate::model::{Nanos, UnixNanos};
 
-/// The partitioned tables.
-const TABLES: [&str; 2] = ["arrival", "request"];
+/// The tables with partitions that are kept for the retention of rows, and the one that is kept longer.
+const ROW_TABLES: [&str; 2] = ["arrival", "request"];
+const ROLLUP_TABLES: [&str; 1] = ["rollup"];
 
 /// Advisory locks of ours; the number is arbitrary but must not change.
 const PARTITION_LOCK: i64 = 0x7472_6163_6501;
@@ -46,8 +47,9 @@ impl Store {
         }
         // The lock belongs to the session: whatever happens, the session ends with this function.
         connection.close_on_drop();
-        let dropped = drop_expired(&mut connection, now - nanos(self.options.retention)).await?;
         let kept = self.options.retention.max(self.options.rollup_retention);
+        let mut dropped = drop_expired(&mut connection, &ROW_TABLES, now - nanos(self.options.retention)).await?;
+        dropped.extend(drop_expired(&mut connection, &ROLLUP_TABLES, now - nanos(kept)).await?);
         let unused_since = (now - nanos(kept)).to_datetime().date_naive();
         let removed = sqlx::query("delete from dimension where last_used < $1")
             .bind(unused_since)
@@ -65,7 +67,8 @@ fn nanos(duration: Duration) -> Nanos {
 pub(super) async fn ensure(connection: &mut PgConnection, now: UnixNanos) -> Result<Vec<String>, sqlx::Error> {
     let today = now.to_datetime().date_naive();
     let days = [today - Days::new(1), today, today + Days::new(1), today + Days::new(2)];
-    let wanted: Vec<(&str, NaiveDate)> = TABLES.iter().flat_map(|table| days.map(|day| (*table, day))).collect();
+    let wanted: Vec<(&str, NaiveDate)> =
+        ROW_TABLES.iter().chain(&ROLLUP_TABLES).flat_map(|table| days.map(|day| (*table, day))).collect();
     let names: Vec<String> = wanted.iter().map(|(table, day)| name_of(table, *day)).collect();
     let mut transaction = connection.begin().await?;
     sqlx::query("select pg_advisory_xact_lock($1)").bind(PARTITION_LOCK).execute(&mut *transaction).await?;
@@ -106,7 +109,11 @@ fn end_of(name: &str) -> Option<DateTime<Utc>> {
     Some((day + Days::new(1)).and_time(NaiveTime::MIN).and_utc())
 }
 
-async fn drop_expired(connection: &mut PgConnection, keep_from: UnixNanos) -> Result<Vec<String>, sqlx::Error> {
+async fn drop_expired(
+    connection: &mut PgConnection,
+    tables: &[&str],
+    keep_from: UnixNanos,
+) -> Result<Vec<String>, sqlx::Error> {
     let partitions: Vec<(String, String, Option<bool>)> = sqlx::query_as(
         "select parent.name, child.relname::text, link.inhdetachpending
          from unnest($1::text[]) as parent (name)
@@ -115,7 +122,7 @@ async fn drop_expired(connection: &mut PgConnection, keep_from: UnixNanos) -> Re
          left join pg_inherits as link on link.inhrelid = child.oid
          order by child.relname",
     )
-    .bind(TABLES.map(str::to_owned).to_vec())
+    .bind(tables)
     .fetch_all(&mut *connection)
     .await?;
     let mut dropped = Vec::new();

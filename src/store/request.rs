@@ -54,7 +54,7 @@ pub(super) const COLUMNS: &str = "arrived_at, dims, content, revision, \
 const COLUMN_COUNT: usize = 58;
 
 /// Bits of `sides`: optional parts that no column of their own tells.
-const CLIENT: i16 = 1;
+pub(super) const CLIENT: i16 = 1;
 const STREAM: i16 = 2;
 
 /// About the size of an encoded row.

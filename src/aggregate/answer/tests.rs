@@ -1,7 +1,7 @@
 use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::summary::Absence;
-use crate::model::{Dimension, Dimensions, Flag, Flags, Interval, Labels, Observation, Readings, UnixNanos};
+use crate::model::{Dimension, Dimensions, Flag, Flags, Interval, Labels, Observation, Readings, Slice, UnixNanos};
 
 fn labels(client: &[(Dimension, &str)], server: &[(Dimension, &str)]) -> Labels {
     let mut labels = Labels::default();
@@ -22,7 +22,7 @@ fn observation(labels: i64, state: State, result: ResultClass, readings: &[(Metr
     }
     Observation {
         labels,
-        window_at: UnixNanos(0),
+        slice: Slice::of(UnixNanos(0), UnixNanos(0)),
         state,
         result: Some(result),
         flags: Flags::NONE,
@@ -114,6 +114,18 @@ fn a_lone_record_that_does_not_tell_what_servers_tell_may_belong() {
 }
 
 #[test]
+fn only_requests_that_can_count_are_needed() {
+    let window = window();
+    let needed = |filters: &[(Dimension, &str)]| {
+        question(filters, &[]).needed_labels(&window.dictionary).into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(needed(&[]), [0, 1, 2, 3]);
+    assert_eq!(needed(&[(Dimension::Model, "m")]), [0, 1, 2]);
+    // Only servers tell the pool: all requests are needed for the coverage.
+    assert_eq!(needed(&[(Dimension::Pool, "a")]), [0, 1, 2, 3]);
+}
+
+#[test]
 fn a_label_that_no_server_tells_is_not_assumed() {
     let dictionary = vec![labels(&[(Dimension::Run, "r")], &[]), labels(&[], &[])];
     let lone = |labels| observation(labels, State::ClientOnly, ResultClass::Ok, &[(Metric::Duration, 1.0)]);
@@ -192,10 +204,20 @@ fn only_small_groups_are_read_whole() {
     let key = window.cells[0].0;
     window.cells[0].1.counts.requests = EXACT_BELOW;
     let by_pool = question(&[], &[GroupKey::Dimension(Dimension::Pool)]);
-    let exact = by_pool.exact_labels(&window);
-    assert!(!exact.contains(&key.labels));
-    assert!(!exact.is_empty());
-    assert!(question(&[], &[]).exact_labels(&window).is_empty());
+    let exact = by_pool.exact_cells(&window);
+    assert!(!exact.contains(&key) && exact.len() == window.cells.len() - 1);
+    assert!(question(&[], &[]).exact_cells(&window).is_empty());
+}
+
+#[test]
+fn what_was_cut_off_beside_a_small_group_is_read_whole_too() {
+    let timeout = observation(0, State::ClientOnly, ResultClass::Timeout, &[(Metric::Duration, 60.0)]);
+    let ok = observation(0, State::Matched, ResultClass::Ok, &[(Metric::Duration, 1.0)]);
+    let mut window = contents(vec![labels(&[], &[])], &[timeout.clone(), ok]);
+    assert_eq!(question(&[], &[]).exact_cells(&window).len(), 2);
+    let timeouts = window.cells.iter_mut().find(|(key, _)| *key == CellKey::of(&timeout));
+    timeouts.expect("its cell").1.counts.requests = EXACT_BELOW;
+    assert!(!question(&[], &[]).exact_cells(&window).contains(&CellKey::of(&timeout)));
 }
 
 #[test]
