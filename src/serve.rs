@@ -11,6 +11,7 @@ pub mod requests;
 pub mod source;
 mod steps;
 pub mod stored_traces;
+mod stored_windows;
 pub mod trace;
 
 use std::any::Any;

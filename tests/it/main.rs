@@ -4,3 +4,4 @@ mod common;
 
 mod deployment;
 mod private_postgres;
+mod windows;

@@ -1,0 +1,38 @@
+//! Windows as the store holds them.
+
+use futures::future::BoxFuture;
+
+use super::source::{SourceError, WindowSource};
+use super::trace::Explained;
+use crate::aggregate::{Question, ReadError, Reader, Window};
+use crate::model::{Order, Selection};
+use crate::store::RequestRow;
+
+impl From<ReadError> for SourceError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => error.into(),
+            ReadError::Rollup(error) => Self::Internal(Box::new(error)),
+        }
+    }
+}
+
+impl WindowSource for Reader {
+    fn contents<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Window, SourceError>> {
+        Box::pin(async move { Ok(Reader::contents(self, question).await?) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        selection: &'a Selection,
+        order: Order,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>> {
+        Box::pin(async move {
+            let rows = Reader::list(self, selection, order, limit).await?;
+            let explained =
+                |row: RequestRow| Explained { request: row.request, revision: row.revision, spans: Vec::new() };
+            Ok(rows.into_iter().map(explained).collect())
+        })
+    }
+}

@@ -1,0 +1,317 @@
+//! Questions about windows over a real store: rows, rollups and what follows a late change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection};
+use tracejoin::aggregate::rollup::{Rebuilt, Rollups};
+use tracejoin::aggregate::sample::Method;
+use tracejoin::aggregate::summary::Summary;
+use tracejoin::aggregate::{Answer, Quantile, Question, Reader};
+use tracejoin::model::{
+    ClientRecord, ClientSide, Dimension, Dimensions, Flag, Flags, GroupKey, Interval, JoinMethod, Metric, Nanos, Order,
+    OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Setup, Slice, SpanId, State, TraceId,
+    UnixNanos,
+};
+use tracejoin::store::{Arrival, RequestRow, Store, StoreOptions};
+
+use crate::common::test_database;
+
+const MS: i64 = 1_000_000;
+const MINUTE: i64 = Slice::MINUTE.0;
+/// A whole minute, so that tests can reckon with it.
+const NOON: UnixNanos = UnixNanos(1_767_355_200_000_000_000);
+const SETTLE: Duration = Duration::from_secs(1);
+
+async fn open(url: &str, retention: Duration) -> Store {
+    let options = StoreOptions { settle: SETTLE, allow_fsync_off: true, retention, ..StoreOptions::default() };
+    Store::connect(url, options).await.expect("a store")
+}
+
+fn trace(number: u32) -> TraceId {
+    TraceId::from_bytes(u128::from(number + 1).to_be_bytes()).expect("not zero")
+}
+
+fn at(millis: i64) -> UnixNanos {
+    NOON + Nanos(millis * MS)
+}
+
+/// A matched request of model `m` whose queue is `queue` ms.
+fn matched(number: u32, at: UnixNanos, queue: i64) -> Request {
+    let mut labels = Dimensions::default();
+    labels.set(Dimension::Model, Some("m"));
+    let mut all = labels.clone();
+    all.set(Dimension::Pool, Some(if number.is_multiple_of(2) { "even" } else { "odd" }));
+    let phases = ServerPhases {
+        gateway: Some(Nanos(20 * MS)),
+        gpu_queue: Some(Nanos(queue * MS)),
+        generation: Some(Nanos(500 * MS)),
+        ..ServerPhases::default()
+    };
+    let entry = SpanId::from_bytes([1; 8]).expect("not zero");
+    let duration = Some(Nanos((queue + 550) * MS));
+    Request {
+        trace_id: trace(number),
+        client_span: None,
+        window_at: at,
+        state: State::Matched,
+        result: Some(ResultClass::Ok),
+        flags: Flags::NONE,
+        join_method: JoinMethod::TraceId,
+        client: Some(ClientSide { duration, ..ClientSide::default() }),
+        server: Some(ServerSide { entry, total: phases.total(), ttft: None }),
+        network_envelope: Some(Nanos(30 * MS)),
+        wall_envelope: None,
+        phases: Some(phases),
+        ttft: None,
+        rates: Rates { rate_e2e: Some(f64::from(number)), ..Rates::default() },
+        stream: None,
+        completeness: None,
+        input_tokens: None,
+        output_tokens: None,
+        client_dimensions: labels,
+        dimensions: all,
+    }
+}
+
+/// The same where no spans came, so that nobody tells the pool.
+fn lone(number: u32, at: UnixNanos) -> Request {
+    let request = matched(number, at, 50);
+    Request {
+        state: State::ClientOnly,
+        server: None,
+        network_envelope: None,
+        phases: None,
+        dimensions: request.client_dimensions.clone(),
+        ..request
+    }
+}
+
+/// Stores requests as a joiner does, in place of those of the same traces.
+async fn write(store: &Store, requests: Vec<Request>) {
+    let seed = trace(u32::MAX - 1);
+    store.submit(vec![Arrival::record(&record(seed))]).await.expect("a commit");
+    let later = UnixNanos::now() + Nanos(60_000_000_000);
+    let bucket = store.due_buckets(later).await.expect("buckets")[0];
+    let mut claim = store.claim(bucket, later, 100).await.expect("the database").expect("work that is due");
+    let first_arrival = claim.arrivals().await.expect("arrivals")[seed.as_bytes()].first_arrival;
+    let traces: Vec<TraceId> = requests.iter().map(|request| request.trace_id).collect();
+    claim.existing_rows(&traces).await.expect("rows");
+    let rows = requests.into_iter().map(|request| RequestRow::new(request, first_arrival, 1)).collect();
+    claim.replace(&traces, rows).await.expect("rows written");
+    claim.commit().await.expect("a commit");
+}
+
+fn record(trace_id: TraceId) -> ClientRecord {
+    ClientRecord {
+        trace_id,
+        span_id: None,
+        sampled: None,
+        request_id: None,
+        started_at: None,
+        duration: Some(Nanos(1)),
+        wall: None,
+        setup: Setup::default(),
+        client_queue: None,
+        headers: None,
+        sending: None,
+        waiting: None,
+        receiving: None,
+        ttft: None,
+        ttft_visible: None,
+        streaming: None,
+        status: None,
+        result: ResultClass::Ok,
+        error: None,
+        input_tokens: None,
+        output_tokens: None,
+        stream: None,
+        response_metrics: None,
+        headers_only: false,
+        cold_start: None,
+        run: None,
+        scenario: None,
+        dimensions: Dimensions::default(),
+    }
+}
+
+fn question(from: UnixNanos, to: UnixNanos, filters: &[(Dimension, &str)], group_by: &[Dimension]) -> Question {
+    let wanted = |(label, value): &(Dimension, &str)| (*label, BTreeSet::from([(*value).to_owned()]));
+    let selection = Selection {
+        window: Interval { start: from, end: to },
+        filters: filters.iter().map(wanted).collect::<BTreeMap<_, _>>(),
+        results: BTreeSet::from([ResultClass::Ok]),
+    };
+    let group_by = group_by.iter().copied().map(GroupKey::Dimension).collect();
+    Question { selection, group_by, quantiles: Quantile::DEFAULT.to_vec() }
+}
+
+async fn ask(store: &Store, question: &Question) -> (Interval, Answer) {
+    let window = Reader::new(store.clone()).contents(question).await.expect("a window");
+    (window.served, question.answer(&window.contents))
+}
+
+fn summary(answer: &Answer, group: usize, metric: Metric) -> &Summary {
+    &answer.groups[group].metrics.iter().find(|(other, _)| *other == metric).expect("the metric").1
+}
+
+async fn rebuild(store: &Store) -> Rebuilt {
+    let rollups = Rollups::new(store.clone());
+    let mut all = Rebuilt::default();
+    loop {
+        let now = UnixNanos::now() + Nanos(1_000_000);
+        let round = rollups.rebuild(now, Duration::ZERO, Duration::ZERO).await.expect("rollups");
+        if round.due == 0 {
+            return all;
+        }
+        all.due += round.due;
+        all.built += round.built;
+    }
+}
+
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+#[tokio::test]
+async fn a_small_window_is_exact_and_is_the_one_asked_for() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    let mut requests: Vec<Request> = (1..=400).map(|i| matched(i, at(i64::from(i)), i64::from(i))).collect();
+    requests.extend((401..=425).map(|i| lone(i, at(5))));
+    for i in 426..=428 {
+        let mut excluded = matched(i, at(5), 50);
+        excluded.state = State::Excluded;
+        excluded.flags.set(Flag::NegativeEnvelope);
+        requests.push(excluded);
+    }
+    requests.push(matched(429, at(90_000), 9999));
+    write(&store, requests).await;
+
+    let (served, answer) = ask(&store, &question(at(0), at(1000), &[(Dimension::Model, "m")], &[])).await;
+    assert_eq!(served, Interval { start: at(0), end: at(1000) });
+    let tally = &answer.coverage.tally;
+    assert_eq!((tally.client_records(), tally.matched(), tally.client_only()), (428, 400, 25));
+    assert_eq!(tally.excluded(), &BTreeMap::from([(Flag::NegativeEnvelope, 3)]));
+    let queue = summary(&answer, 0, Metric::GpuQueue);
+    assert_eq!((queue.n, queue.method, queue.mean), (400, Method::Exact, Some(200.5e6)));
+    let values: Vec<_> = queue.quantiles.iter().map(|quantile| quantile.value).collect();
+    assert_eq!(values, [Some(200e6), Some(380e6), Some(396e6)]);
+    assert_eq!(summary(&answer, 0, Metric::RateE2e).max, Some(425.0));
+
+    let (_, later) = ask(&store, &question(at(1000), at(120_000), &[], &[])).await;
+    assert_eq!(summary(&later, 0, Metric::GpuQueue).max, Some(9999e6));
+}
+
+#[tokio::test]
+async fn a_label_that_only_servers_tell_leaves_the_coverage_whole() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, (1..=10).map(|i| matched(i, at(1), 5)).chain((11..=14).map(|i| lone(i, at(1)))).collect()).await;
+    let (_, answer) = ask(&store, &question(at(0), at(1000), &[(Dimension::Pool, "even")], &[])).await;
+    assert_eq!(answer.coverage.not_filtered_by, [Dimension::Pool]);
+    assert_eq!((answer.groups[0].n, answer.coverage.tally.client_records()), (5, 14));
+    let (_, nothing) = ask(&store, &question(at(0), at(1000), &[(Dimension::Model, "x")], &[])).await;
+    assert_eq!((nothing.groups[0].n, nothing.coverage.tally.client_records()), (0, 0));
+}
+
+/// 12,000 requests in four minutes: two pools of 6,000, which are small groups, and one of 12,000 without grouping.
+fn many() -> Vec<Request> {
+    (0..12_000_u32).map(|i| matched(i, at(i64::from(i) * 20 + 7), i64::from(i.wrapping_mul(7919) % 3000))).collect()
+}
+
+#[tokio::test]
+async fn rollups_answer_as_the_rows_do_and_follow_a_late_change() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, many()).await;
+    let whole = question(at(30_000), at(230_000), &[], &[]);
+    let grouped = question(at(30_000), at(230_000), &[], &[Dimension::Pool]);
+
+    let (served, from_rows) = ask(&store, &whole).await;
+    assert_eq!(served, Interval { start: NOON, end: NOON + Nanos(4 * MINUTE) });
+    let queue = summary(&from_rows, 0, Metric::GpuQueue);
+    assert_eq!((queue.n, queue.method), (12_000, Method::Digest));
+    let p50 = queue.quantiles[0].value.expect("a median");
+    assert!((p50 - 1500e6).abs() < 30e6, "{p50}");
+    let (_, pools_from_rows) = ask(&store, &grouped).await;
+    assert_eq!(summary(&pools_from_rows, 0, Metric::GpuQueue).method, Method::Exact);
+
+    assert_eq!(rebuild(&store).await, Rebuilt { due: 4, built: 4 });
+    assert_eq!(ask(&store, &whole).await, (served, from_rows.clone()));
+    assert_eq!(ask(&store, &grouped).await, (served, pools_from_rows));
+    // Nothing changed: the same bytes again.
+    assert_eq!(rebuild(&store).await, Rebuilt { due: 0, built: 0 });
+
+    // A late change moves one request to the next minute and makes it the slowest of all.
+    write(&store, vec![matched(0, at(65_000), 77_777)]).await;
+    let (_, changed) = ask(&store, &whole).await;
+    assert_eq!(summary(&changed, 0, Metric::GpuQueue).max, Some(77_777e6));
+    assert_eq!(summary(&changed, 0, Metric::GpuQueue).n, 12_000);
+    assert_eq!(rebuild(&store).await.built, 2);
+    assert_eq!(ask(&store, &whole).await.1, changed);
+}
+
+#[tokio::test]
+async fn rollups_outlive_their_rows_and_are_not_built_from_what_is_left() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, (1..=50).map(|i| matched(i, at(i64::from(i)), i64::from(i))).collect()).await;
+    assert_eq!(rebuild(&store).await.built, 1);
+    let mut beside = PgConnection::connect(&database.url).await.expect("a connection");
+    sqlx::query("delete from request").execute(&mut beside).await.expect("rows deleted");
+    sqlx::query("insert into rollup_dirty select day, minute, now() from rollup")
+        .execute(&mut beside)
+        .await
+        .expect("marks");
+
+    let after_retention = open(&database.url, Duration::ZERO).await;
+    assert_eq!(rebuild(&after_retention).await.built, 0);
+    let (served, answer) = ask(&after_retention, &question(at(10), at(20), &[], &[])).await;
+    assert_eq!(served, Interval { start: NOON, end: NOON + Nanos(MINUTE) });
+    let queue = summary(&answer, 0, Metric::GpuQueue);
+    assert_eq!((queue.n, queue.method, queue.max), (50, Method::Digest, Some(50e6)));
+}
+
+#[tokio::test]
+async fn two_instances_share_the_building_of_rollups() {
+    let database = test_database().await;
+    let (one, other) = (open(&database.url, WEEK).await, open(&database.url, WEEK).await);
+    write(&one, many()).await;
+    let now = UnixNanos::now() + Nanos(1_000_000);
+    let due = one.due_rollups(now, Duration::ZERO, Duration::ZERO, 10).await.expect("slices");
+    assert_eq!(due.len(), 4);
+    let held = one.claim_rollup(due[0], now).await.expect("the database").expect("a claim");
+    assert!(other.claim_rollup(due[0], now).await.expect("the database").is_none());
+    drop(held);
+    assert_eq!(rebuild(&other).await.built, 4);
+}
+
+#[tokio::test]
+async fn marks_wait_until_their_slice_is_quiet() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, vec![matched(1, at(1), 5)]).await;
+    let now = UnixNanos::now();
+    let hour = Duration::from_secs(3600);
+    let due = |quiet, longest| store.due_rollups(now + Nanos(1_000_000_000), quiet, longest, 10);
+    assert_eq!(due(hour, hour).await.expect("slices").len(), 0);
+    assert_eq!(due(hour, Duration::ZERO).await.expect("slices").len(), 1);
+    assert_eq!(due(Duration::ZERO, hour).await.expect("slices").len(), 1);
+}
+
+#[tokio::test]
+async fn the_requests_behind_a_number_come_in_its_order() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, (1..=9).map(|i| matched(i, at(1), i64::from(i))).chain([lone(10, at(1))]).collect()).await;
+    let selection = question(at(0), at(1000), &[(Dimension::Pool, "odd")], &[]).selection;
+    let order = Order { key: OrderKey::Metric(Metric::GpuQueue), descending: true };
+    let listed = Reader::new(store.clone()).list(&selection, order, 3).await.expect("requests");
+    let queues: Vec<_> = listed.iter().map(|row| row.request.phases.and_then(|phases| phases.gpu_queue)).collect();
+    assert_eq!(queues, [9, 7, 5].map(|ms| Some(Nanos(ms * MS))));
+
+    let all = question(at(0), at(1000), &[], &[]).selection;
+    let order = Order { key: OrderKey::WindowAt, descending: false };
+    assert_eq!(store.list(&all, order, 100).await.expect("requests").len(), 10);
+    let errors = Selection { results: BTreeSet::from([ResultClass::Error]), ..all };
+    assert_eq!(store.list(&errors, order, 100).await.expect("requests").len(), 0);
+}
