@@ -15,7 +15,7 @@ if [ -r "$file" ]; then
     pid=$(sed -n 1p "$file")
     socket=$(sed -n 5p "$file")
     kill -QUIT "$pid"
-    while kill -0 "$pid"; do sleep 0.1; done
+    while [ -e "$file" ] && kill -0 "$pid"; do sleep 0.1; done
     case "$socket" in */tracejoin-*) rm -rf "$socket" ;; esac
 fi
 rm -rf "$1"
