@@ -70,6 +70,10 @@ impl PrivatePostgres {
         let layout = Layout::of(&cluster::make_root(&root, &account)?);
         let lock = FolderLock::take(&layout.root)?;
         let binaries = Binaries::matching(&candidates, &layout.cluster)?;
+        // Asked again, now of the folder itself and these binaries: a strict mask may have closed a parent just made.
+        if !account.can_reach(&layout.root, &binaries.postgres).await? {
+            return Err(PrivatePostgresError::Unreachable { account: account.name, folder: layout.root });
+        }
         if binaries::cluster_version(&layout.cluster)?.is_none() {
             cluster::initialise(&layout, &account, &binaries).await?;
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::account::{Account, own_name};
@@ -48,7 +48,7 @@ impl Layout {
             let aside = self.root.join("postgres.log.old");
             fs::rename(&self.log, &aside).map_err(PrivatePostgresError::io("cannot rename to", aside))?;
         }
-        let log = fs::OpenOptions::new().create(true).append(true).open(&self.log);
+        let log = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&self.log);
         log.map_err(PrivatePostgresError::io("cannot open", &self.log))
     }
 
