@@ -4,7 +4,7 @@ mod input;
 mod otlp;
 mod records;
 mod tally;
-pub(super) mod upload;
+mod upload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

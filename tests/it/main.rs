@@ -3,5 +3,6 @@
 mod common;
 
 mod deployment;
+mod docs;
 mod private_postgres;
 mod windows;
