@@ -3,5 +3,5 @@
 mod database;
 mod folder;
 
-pub use database::test_database;
+pub use database::{TestDatabase, test_database};
 pub use folder::Folder;
