@@ -236,6 +236,8 @@ impl Claim {
         if rows.is_empty() {
             return Ok(());
         }
+        // Neighbours in the window's index are written together.
+        rows.sort_by_key(|row| row.request.window_at);
         let tuples: Vec<DimensionTuple> = rows.iter().map(|row| DimensionTuple::of(&row.request)).collect();
         let today = UnixNanos::now().to_datetime().date_naive();
         let dims = self.store.dictionary.ids(&self.store.pool, &tuples, today).await?;

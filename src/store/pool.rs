@@ -121,17 +121,44 @@ pub(super) async fn prepare_session(connection: &mut PgConnection) -> Result<(),
 
 async fn check_server(connection: &mut PgConnection, allow_fsync_off: bool) -> Result<(), StoreError> {
     let number: String = sqlx::query_scalar("show server_version_num").fetch_one(&mut *connection).await?;
-    if number.parse().unwrap_or(0) < 140_000 {
-        let found = sqlx::query_scalar("show server_version").fetch_one(&mut *connection).await?;
-        return Err(StoreError::Version { found });
-    }
+    let version: String = sqlx::query_scalar("show server_version").fetch_one(&mut *connection).await?;
+    accept_version(&number, version)?;
     let fsync: String = sqlx::query_scalar("show fsync").fetch_one(&mut *connection).await?;
-    if fsync == "on" {
+    accept_fsync(&fsync, allow_fsync_off)
+}
+
+/// `number` is the server's own: 140005 for 14.5.
+fn accept_version(number: &str, found: String) -> Result<(), StoreError> {
+    if number.parse().unwrap_or(0) < 140_000 { Err(StoreError::Version { found }) } else { Ok(()) }
+}
+
+fn accept_fsync(setting: &str, allow_off: bool) -> Result<(), StoreError> {
+    if setting == "on" {
         return Ok(());
     }
-    if !allow_fsync_off {
+    if !allow_off {
         return Err(StoreError::FsyncOff);
     }
     tracing::warn!("the database server runs with fsync=off: acknowledged data may be lost in a crash");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_write_through_is_refused_unless_allowed() {
+        assert!(accept_fsync("on", false).is_ok());
+        let refusal = accept_fsync("off", false).expect_err("refused");
+        assert!(refusal.to_string().contains("--allow-fsync-off"), "{refusal}");
+        assert!(accept_fsync("off", true).is_ok());
+    }
+
+    #[test]
+    fn a_server_before_14_is_refused() {
+        assert!(accept_version("140000", "14.0".to_owned()).is_ok());
+        let refusal = accept_version("130014", "13.14".to_owned()).expect_err("refused");
+        assert!(refusal.to_string().contains("13.14"), "{refusal}");
+    }
 }

@@ -4,11 +4,11 @@ use tracejoin::model::{
     ClientSide, Dimension, Dimensions, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhases, ServerSide,
     State, UnixNanos,
 };
-use tracejoin::store::{Arrival, RequestRow, TraceArrivals};
+use tracejoin::store::{Arrival, RequestRow, Store, TraceArrivals};
 
 use crate::store_support::{beside, native_spans, record, settled, store, trace};
 
-const REQUESTS: u64 = 6000;
+const REQUESTS: u64 = 10_000;
 /// The budget for six native spans, their client record and the joined request.
 const MOST_BYTES: i64 = 900;
 
@@ -54,38 +54,47 @@ fn joined(number: u64, arrivals: &TraceArrivals) -> Request {
     }
 }
 
+/// Joins all that waits, as the joiner does every so often.
+async fn join_waiting(store: &Store) -> u64 {
+    let mut written = 0;
+    for bucket in store.due_buckets(settled()).await.expect("buckets") {
+        let mut claim = store.claim(bucket, settled(), 1000).await.expect("an answer").expect("work");
+        let arrivals = claim.arrivals().await.expect("arrivals");
+        let rows: Vec<RequestRow> = (0..REQUESTS)
+            .filter_map(|n| {
+                let found = arrivals.get(trace(n).as_bytes())?;
+                Some(RequestRow::new(joined(n, found), found.first_arrival, 1))
+            })
+            .collect();
+        written += rows.len() as u64;
+        claim.replace(&[], rows).await.expect("written");
+        claim.commit().await.expect("committed");
+    }
+    written
+}
+
 #[tokio::test]
 async fn a_joined_request_stays_within_its_budget_on_disk() {
     let (database, store) = store().await;
     let start = UnixNanos::now();
+    let mut written = 0;
     for batch in 0..REQUESTS / 100 {
         let numbers = batch * 100..(batch + 1) * 100;
         let at = |number: u64| start + Nanos(number as i64 * 1_000_000);
         let spans = numbers.clone().map(|n| Arrival::spans(trace(n), &native_spans(n, at(n)))).collect();
         store.submit(spans).await.expect("committed");
         store.submit(numbers.map(|n| Arrival::record(&record(n, at(n)))).collect()).await.expect("committed");
-    }
-    let mut written = 0;
-    for bucket in 0..tracejoin::store::BUCKETS {
-        let mut claim = store.claim(bucket, settled(), 1000).await.expect("an answer").expect("work");
-        let arrivals = claim.arrivals().await.expect("arrivals");
-        let mut rows: Vec<RequestRow> = (0..REQUESTS)
-            .filter_map(|n| {
-                let found = arrivals.get(trace(n).as_bytes())?;
-                Some(RequestRow::new(joined(n, found), found.first_arrival, 1))
-            })
-            .collect();
-        rows.sort_by_key(|row| row.arrived_at);
-        written += rows.len() as u64;
-        claim.replace(&[], rows).await.expect("written");
-        claim.commit().await.expect("committed");
+        if batch % 10 == 9 {
+            written += join_waiting(&store).await;
+        }
     }
     assert_eq!(written, REQUESTS);
+    let mut connection = beside(&database).await;
     let sizes: Vec<(String, i64, i64)> = sqlx::query_as(
         "select inhparent::regclass::text, sum(pg_relation_size(inhrelid))::int8, sum(pg_indexes_size(inhrelid))::int8
          from pg_inherits where inhparent in ('arrival'::regclass, 'request'::regclass) group by 1 order by 1",
     )
-    .fetch_all(&mut beside(&database).await)
+    .fetch_all(&mut connection)
     .await
     .expect("sizes");
     let requests = REQUESTS as i64;

@@ -49,9 +49,12 @@ pub fn settled() -> UnixNanos {
     UnixNanos::now() + Nanos(SETTLE.as_nanos() as i64)
 }
 
+/// An id that looks random, as real ones are (the finaliser of SplitMix64).
 pub fn trace(number: u64) -> TraceId {
-    // Spread over the buckets like random ids.
-    let spread = u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64 | u128::from(number + 1);
+    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let spread = u128::from(mixed ^ (mixed >> 31)) << 64 | u128::from(number + 1);
     TraceId::from_bytes(spread.to_be_bytes()).expect("not zero")
 }
 

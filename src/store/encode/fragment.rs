@@ -10,7 +10,8 @@ use super::text::{TextWriter, read_text};
 use super::{DecodeError, open, seal};
 use crate::model::{Attributes, Fragment, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, UnixNanos, Value};
 
-/// Lists without a remark have one member a span.
+/// Lists without a remark have one member a span. The fields that almost every body has come first: their tags take one
+/// byte.
 #[derive(Message)]
 struct Body {
     /// Texts without a fixed code.
@@ -35,44 +36,44 @@ struct Body {
     #[prost(sint64, repeated, tag = "8")]
     starts: Vec<i64>,
     /// End less start; 0 where there is no end.
-    #[prost(sint64, repeated, tag = "9")]
-    durations: Vec<i64>,
+    #[prost(uint64, repeated, tag = "9")]
+    durations: Vec<u64>,
     /// How many attributes; all events follow in `events`. Empty where no span has any.
     #[prost(uint32, repeated, tag = "10")]
     attribute_counts: Vec<u32>,
-    /// Empty where no span has any.
-    #[prost(uint32, repeated, tag = "11")]
-    event_counts: Vec<u32>,
-    /// Place in `scope_names`; empty where all are 0.
-    #[prost(uint32, repeated, tag = "12")]
-    scopes: Vec<u32>,
-    /// Place in `resource_digests`; empty where all are 0.
-    #[prost(uint32, repeated, tag = "13")]
-    resources: Vec<u32>,
     /// One a scope.
-    #[prost(uint32, repeated, tag = "14")]
+    #[prost(uint32, repeated, tag = "11")]
     scope_names: Vec<u32>,
     /// One a resource.
-    #[prost(fixed64, repeated, tag = "15")]
+    #[prost(fixed64, repeated, tag = "12")]
     resource_digests: Vec<u64>,
     /// One a resource.
-    #[prost(uint32, repeated, tag = "16")]
+    #[prost(uint32, repeated, tag = "13")]
     resource_counts: Vec<u32>,
-    /// One an event.
-    #[prost(uint32, repeated, tag = "17")]
-    event_names: Vec<u32>,
-    /// One an event: its time less its span's start.
-    #[prost(sint64, repeated, tag = "18")]
-    event_times: Vec<i64>,
-    /// One an event; empty where no event has attributes.
-    #[prost(uint32, repeated, tag = "19")]
-    event_attribute_counts: Vec<u32>,
     /// Keys of all attributes: of the resources, then of each span and its events.
-    #[prost(uint32, repeated, tag = "20")]
+    #[prost(uint32, repeated, tag = "14")]
     keys: Vec<u32>,
     /// Values in the same order: type in the two lowest bits.
-    #[prost(uint64, repeated, tag = "21")]
+    #[prost(uint64, repeated, tag = "15")]
     values: Vec<u64>,
+    /// Empty where no span has any.
+    #[prost(uint32, repeated, tag = "16")]
+    event_counts: Vec<u32>,
+    /// Place in `scope_names`; empty where all are 0.
+    #[prost(uint32, repeated, tag = "17")]
+    scopes: Vec<u32>,
+    /// Place in `resource_digests`; empty where all are 0.
+    #[prost(uint32, repeated, tag = "18")]
+    resources: Vec<u32>,
+    /// One an event.
+    #[prost(uint32, repeated, tag = "19")]
+    event_names: Vec<u32>,
+    /// One an event: its time less its span's start.
+    #[prost(sint64, repeated, tag = "20")]
+    event_times: Vec<i64>,
+    /// One an event; empty where no event has attributes.
+    #[prost(uint32, repeated, tag = "21")]
+    event_attribute_counts: Vec<u32>,
     /// Integers that do not fit beside a type, and doubles.
     #[prost(fixed64, repeated, tag = "22")]
     wide: Vec<u64>,
@@ -166,7 +167,7 @@ impl<'a> Writer<'a> {
         body.names.push(name);
         body.traits.push(traits(span));
         body.starts.push(start.wrapping_sub(self.last_start.unwrap_or(start)));
-        body.durations.push(span.end.map_or(0, |end| end.0.wrapping_sub(start)));
+        body.durations.push(span.end.map_or(0, |end| end.0.wrapping_sub(start) as u64));
         body.attribute_counts.push(count);
         body.event_counts.push(span.events.len() as u32);
         self.last_start = Some(start);
@@ -317,7 +318,7 @@ impl<'a> Reader<'a> {
             name: self.text(at(&body.names, place)?)?,
             kind: SpanKind::from_number((traits & 7) as i32),
             start: UnixNanos(start),
-            end: (traits & OPEN == 0).then(|| UnixNanos(start.wrapping_add(duration))),
+            end: (traits & OPEN == 0).then(|| UnixNanos(start.wrapping_add_unsigned(duration))),
             attributes,
             events: self.events(at_or_zero(&body.event_counts, place)?, start)?,
             error: traits & ERROR != 0,

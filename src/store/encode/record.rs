@@ -9,73 +9,76 @@ use crate::model::{
     UnixNanos,
 };
 
+/// The fields that most records have come first: their tags take one byte.
 #[derive(Message)]
 struct Body {
     #[prost(fixed64, optional, tag = "1")]
     span_id: Option<u64>,
-    #[prost(bool, optional, tag = "2")]
-    sampled: Option<bool>,
-    #[prost(string, optional, tag = "3")]
-    request_id: Option<String>,
-    #[prost(sfixed64, optional, tag = "4")]
+    #[prost(sfixed64, optional, tag = "2")]
     started_at: Option<i64>,
-    #[prost(sint64, optional, tag = "5")]
+    #[prost(sint64, optional, tag = "3")]
     duration: Option<i64>,
-    #[prost(sint64, optional, tag = "6")]
-    wall: Option<i64>,
-    #[prost(sint64, optional, tag = "7")]
-    blocked: Option<i64>,
-    #[prost(sint64, optional, tag = "8")]
-    dns: Option<i64>,
-    #[prost(sint64, optional, tag = "9")]
-    connect: Option<i64>,
-    #[prost(sint64, optional, tag = "10")]
-    tls: Option<i64>,
-    #[prost(sint64, optional, tag = "11")]
-    client_queue: Option<i64>,
-    #[prost(sint64, optional, tag = "12")]
+    #[prost(sint64, optional, tag = "4")]
     headers: Option<i64>,
-    #[prost(sint64, optional, tag = "13")]
+    #[prost(sint64, optional, tag = "5")]
     sending: Option<i64>,
-    #[prost(sint64, optional, tag = "14")]
+    /// Less what `headers` and `sending` leave for it: mostly 0.
+    #[prost(sint64, optional, tag = "6")]
     waiting: Option<i64>,
-    #[prost(sint64, optional, tag = "15")]
+    /// Less what `duration` and `headers` leave for it: mostly 0.
+    #[prost(sint64, optional, tag = "7")]
     receiving: Option<i64>,
-    #[prost(sint64, optional, tag = "16")]
+    #[prost(sint64, optional, tag = "8")]
     ttft: Option<i64>,
-    #[prost(sint64, optional, tag = "17")]
-    ttft_visible: Option<i64>,
-    #[prost(bool, optional, tag = "18")]
-    streaming: Option<bool>,
-    #[prost(sint64, optional, tag = "19")]
+    #[prost(sint64, optional, tag = "9")]
     status: Option<i64>,
-    /// `ResultClass` as a number.
-    #[prost(uint32, tag = "20")]
-    result: u32,
-    #[prost(string, optional, tag = "21")]
-    error: Option<String>,
-    #[prost(sint64, optional, tag = "22")]
+    #[prost(bool, optional, tag = "10")]
+    streaming: Option<bool>,
+    #[prost(sint64, optional, tag = "11")]
     input_tokens: Option<i64>,
-    #[prost(sint64, optional, tag = "23")]
+    #[prost(sint64, optional, tag = "12")]
     output_tokens: Option<i64>,
-    #[prost(message, optional, tag = "24")]
-    stream: Option<StreamBody>,
-    #[prost(message, optional, tag = "25")]
-    response_metrics: Option<MetricsBody>,
-    #[prost(bool, tag = "26")]
-    headers_only: bool,
-    #[prost(bool, optional, tag = "27")]
-    cold_start: Option<bool>,
-    #[prost(string, optional, tag = "28")]
-    run: Option<String>,
-    #[prost(string, optional, tag = "29")]
+    #[prost(string, optional, tag = "13")]
     scenario: Option<String>,
     /// Places in `DIMENSIONS`.
-    #[prost(uint32, repeated, tag = "30")]
+    #[prost(uint32, repeated, tag = "14")]
     dimensions: Vec<u32>,
     /// Their values.
-    #[prost(string, repeated, tag = "31")]
+    #[prost(string, repeated, tag = "15")]
     labels: Vec<String>,
+    #[prost(string, optional, tag = "16")]
+    run: Option<String>,
+    #[prost(sint64, optional, tag = "17")]
+    blocked: Option<i64>,
+    #[prost(sint64, optional, tag = "18")]
+    dns: Option<i64>,
+    #[prost(sint64, optional, tag = "19")]
+    connect: Option<i64>,
+    #[prost(sint64, optional, tag = "20")]
+    tls: Option<i64>,
+    #[prost(bool, optional, tag = "21")]
+    sampled: Option<bool>,
+    /// `ResultClass` as a number.
+    #[prost(uint32, tag = "22")]
+    result: u32,
+    #[prost(sint64, optional, tag = "23")]
+    wall: Option<i64>,
+    #[prost(sint64, optional, tag = "24")]
+    client_queue: Option<i64>,
+    #[prost(sint64, optional, tag = "25")]
+    ttft_visible: Option<i64>,
+    #[prost(message, optional, tag = "26")]
+    stream: Option<StreamBody>,
+    #[prost(message, optional, tag = "27")]
+    response_metrics: Option<MetricsBody>,
+    #[prost(bool, tag = "28")]
+    headers_only: bool,
+    #[prost(bool, optional, tag = "29")]
+    cold_start: Option<bool>,
+    #[prost(string, optional, tag = "30")]
+    request_id: Option<String>,
+    #[prost(string, optional, tag = "31")]
+    error: Option<String>,
 }
 
 #[derive(Message)]
@@ -164,6 +167,14 @@ fn raw(duration: Option<Nanos>) -> Option<i64> {
     duration.map(|duration| duration.0)
 }
 
+/// What a part leaves of a whole; 0 where either is unknown.
+fn rest(whole: Option<Nanos>, part: Option<Nanos>) -> i64 {
+    match (whole, part) {
+        (Some(whole), Some(part)) => whole.0.wrapping_sub(part.0),
+        _ => 0,
+    }
+}
+
 impl Body {
     fn of(record: &ClientRecord) -> Self {
         let known = DIMENSIONS.iter().zip(0..);
@@ -183,8 +194,10 @@ impl Body {
             client_queue: raw(record.client_queue),
             headers: raw(record.headers),
             sending: raw(record.sending),
-            waiting: raw(record.waiting),
-            receiving: raw(record.receiving),
+            waiting: record.waiting.map(|waiting| waiting.0.wrapping_sub(rest(record.headers, record.sending))),
+            receiving: record
+                .receiving
+                .map(|receiving| receiving.0.wrapping_sub(rest(record.duration, record.headers))),
             ttft: raw(record.ttft),
             ttft_visible: raw(record.ttft_visible),
             streaming: record.streaming,
@@ -208,13 +221,16 @@ impl Body {
         let span_id = self.span_id.map(|id| SpanId::from_bytes(id.to_be_bytes())).transpose();
         let result = i16::try_from(self.result).ok().and_then(ResultClass::from_number);
         let dimensions = read_dimensions(&self.dimensions, self.labels)?;
+        let [duration, headers, sending] = [self.duration, self.headers, self.sending].map(|time| time.map(Nanos));
+        let waiting = self.waiting.map(|more| Nanos(more.wrapping_add(rest(headers, sending))));
+        let receiving = self.receiving.map(|more| Nanos(more.wrapping_add(rest(duration, headers))));
         Ok(ClientRecord {
             trace_id,
             span_id: span_id.map_err(|_| DecodeError::damaged("the span id is zero"))?,
             sampled: self.sampled,
             request_id: self.request_id,
             started_at: self.started_at.map(UnixNanos),
-            duration: self.duration.map(Nanos),
+            duration,
             wall: self.wall.map(Nanos),
             setup: Setup {
                 blocked: self.blocked.map(Nanos),
@@ -223,10 +239,10 @@ impl Body {
                 tls: self.tls.map(Nanos),
             },
             client_queue: self.client_queue.map(Nanos),
-            headers: self.headers.map(Nanos),
-            sending: self.sending.map(Nanos),
-            waiting: self.waiting.map(Nanos),
-            receiving: self.receiving.map(Nanos),
+            headers,
+            sending,
+            waiting,
+            receiving,
             ttft: self.ttft.map(Nanos),
             ttft_visible: self.ttft_visible.map(Nanos),
             streaming: self.streaming,
