@@ -1,8 +1,11 @@
 //! One file a command; the only module that knows every part.
 
 mod api;
+mod demo;
 mod import;
 mod phases;
+mod serve;
+mod server;
 mod trace;
 
 use std::ffi::OsString;
@@ -23,6 +26,11 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Receive spans and client records, join them and answer
+    #[command(args_override_self = true)]
+    Serve(Box<serve::ServeArgs>),
+    /// See it work: starts everything, plays a small LLM gateway, and shows who owns the latency
+    Demo(demo::DemoArgs),
     /// Explain one request: which phase its time went to
     Trace(trace::TraceArgs),
     /// Show percentiles of every phase, with their coverage
@@ -31,12 +39,16 @@ enum Command {
     Import(import::ImportArgs),
 }
 
-/// Reads the command line.
+/// Reads the command line, and the configuration file where one is named.
 ///
 /// # Errors
-/// A usage error of clap's.
+/// A usage error of clap's, or a file that cannot be used.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<Cli> {
-    Ok(Cli::try_parse_from(args)?)
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = Cli::try_parse_from(&args)?;
+    let Command::Serve(serve) = &cli.command else { return Ok(cli) };
+    let Some(config) = &serve.config else { return Ok(cli) };
+    Ok(Cli::try_parse_from(serve::with_file(&args, config)?)?)
 }
 
 /// Prints what is wrong with the command line, or the help that was asked for, and gives the status to leave with.
@@ -62,6 +74,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         match cli.command {
+            Command::Serve(args) => serve::run(*args).await,
+            Command::Demo(args) => demo::run(args).await,
             Command::Trace(args) => trace::run(args).await,
             Command::Phases(args) => phases::run(args).await,
             Command::Import(args) => import::run(args).await,

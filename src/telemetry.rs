@@ -12,10 +12,10 @@ use crate::config::LogFormat;
 /// Buckets of every `…_seconds` histogram: from a fast commit to the longest wait of a sender.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
-/// Sends logs to stderr. `RUST_LOG` says what is logged; without it everything of ours from `info` on. A second call
-/// changes nothing.
-pub fn init_logs(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,tracejoin=info"));
+/// Sends logs to stderr. `RUST_LOG` says what is logged, `otherwise` does where that is not set. A second call changes
+/// nothing.
+pub fn init_logs(format: LogFormat, otherwise: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(otherwise));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let set = match format {
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).finish().try_init(),

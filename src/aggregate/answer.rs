@@ -42,6 +42,9 @@ pub struct Window {
     pub served: Interval,
     /// What was found.
     pub contents: Contents,
+    /// Client records of any window and label that came but whose traces have not settled yet, so that no count knows
+    /// them.
+    pub unsettled_records: u64,
 }
 
 /// One group of an answer.

@@ -39,6 +39,7 @@ impl Reader {
     /// # Errors
     /// All of [`ReadError`].
     pub async fn contents(&self, question: &Question) -> Result<Window, ReadError> {
+        let unsettled_records = self.store.unsettled_records().await?;
         let mut snapshot = self.store.snapshot().await?;
         let asked = question.selection.window;
         let served = Slice::whole_minutes(asked);
@@ -49,11 +50,11 @@ impl Reader {
             let dictionary = snapshot.labels(asked, false).await?;
             let observations = snapshot.observations(asked, &needed(question, &dictionary)).await?;
             let contents = Contents { cells: cells(&observations).into_iter().collect(), dictionary };
-            return Ok(Window { served: asked, contents });
+            return Ok(Window { served: asked, contents, unsettled_records });
         }
         let exact = if has_all_rows { question.exact_cells(&survey.contents) } else { BTreeSet::new() };
         survey.add_values(&mut snapshot, &exact).await?;
-        Ok(Window { served, contents: survey.contents })
+        Ok(Window { served, contents: survey.contents, unsettled_records })
     }
 
     /// The first requests of a selection, without their spans.

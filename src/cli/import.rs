@@ -4,7 +4,7 @@ mod input;
 mod otlp;
 mod records;
 mod tally;
-mod upload;
+pub(super) mod upload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -15,10 +15,12 @@ use super::phases::view::rfc3339;
 use super::query::{Parameters, SelectionParams, names, read_selection};
 use super::source::WindowSource;
 use super::steps::{StepParams, read_steps};
-use crate::aggregate::Question;
 use crate::aggregate::bias::{Bias, Durations};
 use crate::aggregate::coverage::Coverage;
+use crate::aggregate::{Question, Window};
 use crate::model::{Interval, Selection, Unit, UnixNanos};
+
+const NO_RECORDS: &str = "no client record of this window and these labels has settled";
 
 /// The routes of this resource.
 pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
@@ -44,25 +46,32 @@ async fn show(
     let parameters = Parameters::read(query.as_deref(), &[names::<SelectionParams>(), names::<StepParams>()])?;
     let selection = read_selection(&parameters, UnixNanos::now())?;
     let steps = read_steps(&parameters, selection.window)?;
-    let (served, whole) = covered(&*windows, &selection, selection.window).await?;
+    let (whole, coverage) = covered(&*windows, &selection, selection.window).await?;
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {
-        let (served, coverage) = covered(&*windows, &selection, step).await?;
-        answers.push(CoverageStep { from: rfc3339(served.start), to: rfc3339(served.end), coverage });
+        let (found, coverage) = covered(&*windows, &selection, step).await?;
+        let Interval { start, end } = found.served;
+        answers.push(CoverageStep { from: rfc3339(start), to: rfc3339(end), coverage });
     }
-    let (from, to) = (rfc3339(served.start), rfc3339(served.end));
-    Ok(Json(CoverageSeriesAnswer { from, to, coverage: whole, steps: answers }))
+    Ok(Json(CoverageSeriesAnswer {
+        from: rfc3339(whole.served.start),
+        to: rfc3339(whole.served.end),
+        coverage,
+        unsettled_records: whole.unsettled_records,
+        steps: answers,
+    }))
 }
 
 async fn covered(
     windows: &dyn WindowSource,
     selection: &Selection,
     window: Interval,
-) -> Result<(Interval, CoverageAnswer), ApiError> {
+) -> Result<(Window, CoverageAnswer), ApiError> {
     let selection = Selection { window, ..selection.clone() };
     let question = Question { selection, group_by: Vec::new(), quantiles: Vec::new() };
     let found = windows.contents(&question).await?;
-    Ok((found.served, CoverageAnswer::from(&question.coverage(&found.contents))))
+    let coverage = CoverageAnswer::from(&question.coverage(&found.contents));
+    Ok((found, coverage))
 }
 
 /// Coverage of a window, whole and by step.
@@ -77,6 +86,8 @@ pub struct CoverageSeriesAnswer {
     pub to: String,
     /// Of the whole.
     pub coverage: CoverageAnswer,
+    /// Client records of any window and label that came, but whose traces have not settled yet: in no count so far.
+    pub unsettled_records: u64,
     /// Of each step.
     pub steps: Vec<CoverageStep>,
 }
@@ -117,6 +128,9 @@ pub struct CoverageAnswer {
     pub sampled_out: u64,
     /// Matched by client records; null without client records.
     pub join_coverage: Option<f64>,
+    /// Why `join_coverage` is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_coverage_reason: Option<String>,
     /// The same without the records that asked for no sampling.
     pub join_coverage_sampled: Option<f64>,
     /// `filtered` where these counts follow all filters; `all` where a filter names a label that no client in the window
@@ -169,6 +183,7 @@ impl From<&Coverage> for CoverageAnswer {
             pending: tally.pending(),
             sampled_out: tally.sampled_out(),
             join_coverage: tally.join_coverage(),
+            join_coverage_reason: tally.join_coverage().is_none().then(|| NO_RECORDS.to_owned()),
             join_coverage_sampled: tally.join_coverage_sampled(),
             coverage_scope: scope.to_owned(),
             not_filtered_by: coverage.not_filtered_by.iter().map(|label| label.name().to_owned()).collect(),

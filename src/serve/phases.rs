@@ -82,5 +82,5 @@ fn read_question(parameters: &Parameters) -> Result<Question, ApiError> {
 
 async fn ask(windows: &dyn WindowSource, question: &Question) -> Result<PercentilesAnswer, ApiError> {
     let found = windows.contents(question).await?;
-    Ok(PercentilesAnswer::of(found.served, &question.answer(&found.contents)))
+    Ok(PercentilesAnswer::of(&found, &question.answer(&found.contents)))
 }

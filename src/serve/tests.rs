@@ -51,7 +51,7 @@ impl WindowSource for Fixture {
         let labels = Labels { client: matched.client_dimensions.clone(), all: matched.dimensions.clone() };
         let observations = [&matched, &lone].map(|request| Observation::of(request, request.window_at, 1));
         let contents = Contents { cells: cells(&observations).into_iter().collect(), dictionary: [(1, labels)].into() };
-        let window = Window { served: question.selection.window, contents };
+        let window = Window { served: question.selection.window, contents, unsettled_records: 2 };
         async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(window) } }
             .boxed()
     }
@@ -212,6 +212,7 @@ async fn questions_about_windows_are_answered_or_refused_as_the_document_says() 
 async fn a_percentile_stands_beside_its_n_its_interval_and_its_coverage() {
     let answer = get("/api/v1/phases?quantiles=0.5,0.999&group_by=model,pool").await.json();
     assert_eq!(answer["coverage"]["join_coverage"], 0.5);
+    assert_eq!(answer["unsettled_records"], 2);
     assert_eq!(answer["coverage"]["coverage_scope"], "filtered");
     let group = &answer["groups"][0];
     assert_eq!(group["dimensions"], serde_json::json!({"model": "m-7b", "pool": null}));

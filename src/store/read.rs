@@ -37,11 +37,11 @@ const KNOWN_RECORDS: &str = "
     from unnest($1::uuid[], $2::int8[], $3::timestamptz[]) with ordinality as wanted (key, identity, since, place)
     order by wanted.place";
 
+/// Before anything arrived, and still a time that PostgreSQL can hold, which the calendar's first is not.
+const BEFORE_ALL: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
 /// The two sides of a request, and two uploads of one record, may be this far apart from what their clocks say.
 const CLOCK_TOLERANCE: chrono::Duration = chrono::Duration::days(1);
-
-/// Before anything arrived. The earliest time that chrono knows is beyond what PostgreSQL takes.
-const EVER: DateTime<Utc> = DateTime::<Utc>::UNIX_EPOCH;
 
 impl Store {
     /// Everything that arrived of a trace; `None` where nothing is kept of it.
@@ -58,7 +58,7 @@ impl Store {
     /// [`StoreError::Database`].
     pub async fn arrivals(&self, key: Key) -> Result<Option<TraceArrivals>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        let mut found = load_arrivals(&mut connection, &[key], EVER).await?;
+        let mut found = load_arrivals(&mut connection, &[key], BEFORE_ALL).await?;
         Ok(found.remove(&key))
     }
 
@@ -104,7 +104,7 @@ impl Store {
 /// A start in the future by a wrong clock must not hide what arrived before it.
 fn searched_from(started_at: Option<UnixNanos>) -> DateTime<Utc> {
     let Some(started_at) = started_at else {
-        return EVER;
+        return BEFORE_ALL;
     };
     started_at.min(UnixNanos::now()).to_datetime() - CLOCK_TOLERANCE
 }

@@ -6,11 +6,12 @@
 //! | 2 | most centroids |
 //! | 8, 8, 8 | sum, smallest, largest (f64) |
 //! | 2 | centroids |
-//! | 8 + 8 each | mean, weight (f64) |
+//! | 8 + 1 to 10 each | mean (f64), weight (a varint, since most weigh little) |
 //!
 //! The count is the sum of the weights. An empty digest has a sum and ends of zero and no centroids.
 
 use bytes::{Buf, BufMut};
+use prost::encoding::{decode_varint, encode_varint};
 use tdigest::{Centroid, TDigest};
 
 use super::{Digest, SIZE};
@@ -43,7 +44,8 @@ impl Digest {
         into.put_u16_le(centroids.len() as u16);
         for centroid in centroids {
             into.put_f64_le(centroid.mean());
-            into.put_f64_le(centroid.weight());
+            // Weights count values: always whole.
+            encode_varint(centroid.weight() as u64, into);
         }
     }
 
@@ -64,7 +66,9 @@ impl Digest {
         }
         let mut centroids = Vec::with_capacity(length);
         for _ in 0..length {
-            centroids.push((float(from)?, float(from)?));
+            let mean = float(from)?;
+            let weight = decode_varint(from).map_err(|_| DecodeError::Truncated)?;
+            centroids.push((mean, weight as f64));
         }
         check(sum, min, max, &centroids)?;
         Ok(Self(build(sum, min, max, &centroids)))
@@ -83,8 +87,8 @@ fn check(sum: f64, min: f64, max: f64, centroids: &[(f64, f64)]) -> Result<(), D
     if centroids.is_empty() {
         return if [sum, min, max] == [0.0; 3] { Ok(()) } else { refuse("a sum of nothing") };
     }
-    // A weight counts values, so a fraction or a count that a float cannot hold is corrupt.
-    let counts = |weight: f64| (1.0..=9e15).contains(&weight) && weight.fract() == 0.0;
+    // Beyond this a float does not count by one.
+    let counts = |weight: f64| (1.0..=9e15).contains(&weight);
     if !centroids.iter().all(|(_, weight)| counts(*weight)) {
         return refuse("weights");
     }

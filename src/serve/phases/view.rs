@@ -11,8 +11,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::aggregate::sample::Method;
 use crate::aggregate::summary::{Ends, QuantileSummary, Summary};
-use crate::aggregate::{Answer, Group};
-use crate::model::{Interval, Metric, Section, Unit, UnixNanos};
+use crate::aggregate::{Answer, Group, Window};
+use crate::model::{Metric, Section, Unit, UnixNanos};
 use crate::serve::coverage::CoverageAnswer;
 
 const ASSUMPTION: &str = "the 95 % intervals come from order statistics and assume independent requests; the bounds are \
@@ -37,6 +37,8 @@ pub struct PercentilesAnswer {
     pub assumption: &'static str,
     /// Coverage of the window.
     pub coverage: CoverageAnswer,
+    /// Client records of any window and label that came, but whose traces have not settled yet: in no count so far.
+    pub unsettled_records: u64,
     /// The groups; one without labels where no grouping was asked for.
     pub groups: Vec<GroupAnswer>,
 }
@@ -79,11 +81,12 @@ pub struct MetricAnswer {
 }
 
 impl PercentilesAnswer {
-    /// Of an answer about the window `served`.
-    pub fn of(served: Interval, answer: &Answer) -> Self {
+    /// Of an answer from what was read of a window.
+    pub fn of(window: &Window, answer: &Answer) -> Self {
         Self {
-            from: rfc3339(served.start),
-            to: rfc3339(served.end),
+            from: rfc3339(window.served.start),
+            to: rfc3339(window.served.end),
+            unsettled_records: window.unsettled_records,
             assumption: ASSUMPTION,
             coverage: CoverageAnswer::from(&answer.coverage),
             groups: answer.groups.iter().map(GroupAnswer::of).collect(),

@@ -1,0 +1,98 @@
+//! `tracejoin serve`.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, CommandFactory};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::server::{Addresses, Server};
+use crate::config::{Settings, file};
+use crate::telemetry;
+
+/// Runs a server until it is told to stop.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// Settings in a TOML file, whose keys are the flags below without their dashes; flags and environment go before it
+    #[arg(long, env = "TRACEJOIN_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+/// Puts the flags of the configuration file before those of the command line, where they yield to them.
+///
+/// # Errors
+/// Where the file cannot be used.
+pub fn with_file(args: &[OsString], config: &std::path::Path) -> anyhow::Result<Vec<OsString>> {
+    let command = super::Cli::command();
+    let serve = command.find_subcommand("serve").context("there is no serve command")?;
+    let flags = file::flags(config, serve, |name| std::env::var_os(name).is_some())?;
+    let after = args.iter().position(|word| word == "serve").map_or(args.len(), |at| at + 1);
+    let (before, rest) = args.split_at(after);
+    Ok([before, &flags, rest].concat())
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    telemetry::init_logs(args.settings.log.log_format, "warn,tracejoin=info");
+    let mut signals = Signals::listen()?;
+    let mut server = tokio::select! {
+        started = Server::start(&args.settings) => started?,
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
+    };
+    announce(server.addresses())?;
+    let failure = tokio::select! {
+        failure = server.failed() => Some(failure),
+        () = signals.next() => None,
+    };
+    tracing::info!("stopping");
+    tokio::select! {
+        () = server.stop() => {}
+        () = signals.next() => tracing::warn!("told twice to stop: leaving at once"),
+    }
+    failure.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// One line a listener, then one that says that all of them take and answer.
+///
+/// # Errors
+/// A failure of standard output.
+pub fn announce(addresses: Addresses) -> std::io::Result<()> {
+    let Addresses { otlp_grpc, otlp_http, http } = addresses;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "tracejoin: otlp-grpc listening on {otlp_grpc}")?;
+    writeln!(out, "tracejoin: otlp-http listening on {otlp_http}")?;
+    writeln!(out, "tracejoin: http listening on {http}")?;
+    writeln!(out, "tracejoin: ready")?;
+    out.flush()
+}
+
+/// The signals that ask a process to stop.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on they no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A whole server, composed: database, listeners, joining, upkeep.
+
+mod upkeep;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use utoipa_axum::router::OpenApiRouter;
+
+use self::upkeep::StoreReadiness;
+use crate::aggregate::Reader;
+use crate::aggregate::rollup::Rollups;
+use crate::config::{IngestSettings, ListenSettings, Settings, StorageSettings};
+use crate::ingest::Ingest;
+use crate::join::worker::{self, JoinRules};
+use crate::normalise::{self, dialect};
+use crate::private_postgres::{self, PrivatePostgres};
+use crate::receive::budget::Budget;
+use crate::receive::limits::Limits;
+use crate::receive::otlp::SpanDoor;
+use crate::receive::records::{self, RecordDoor};
+use crate::receive::{otlp_grpc, otlp_http};
+use crate::serve::stored_traces::StoredTraces;
+use crate::serve::{self, Sources};
+use crate::store::{Store, StoreOptions};
+use crate::telemetry;
+
+const DEFAULT_DATA_DIR: &str = "./tracejoin-data";
+
+/// Tasks of this process that join. More of them help while one waits for the database.
+const JOINERS: usize = 2;
+
+/// Where a server listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// OTLP over gRPC.
+    pub otlp_grpc: SocketAddr,
+    /// OTLP over HTTP.
+    pub otlp_http: SocketAddr,
+    /// REST.
+    pub http: SocketAddr,
+}
+
+/// A running server.
+pub struct Server {
+    addresses: Addresses,
+    store: Store,
+    database: Option<PrivatePostgres>,
+    stop: CancellationToken,
+    listeners: JoinSet<anyhow::Result<()>>,
+    workers: JoinSet<()>,
+}
+
+impl Server {
+    /// Starts everything, and returns once it takes and answers.
+    ///
+    /// # Errors
+    /// Where a part cannot be started; each says what to change.
+    pub async fn start(settings: &Settings) -> anyhow::Result<Self> {
+        let recorder = telemetry::init_metrics()?;
+        let doors = Doors::bind(&settings.listen).await?;
+        let addresses = doors.addresses()?;
+        let (store, database) = open_store(settings).await?;
+
+        let limits = normalise::Limits { spans_per_trace: settings.ingest.max_spans_per_trace as usize };
+        let rules = JoinRules {
+            settle: settings.join.settle,
+            deadline: settings.join.join_deadline,
+            span_limit: limits.spans_per_trace,
+            read: Arc::new(dialect::read),
+        };
+        let stop = CancellationToken::new();
+        let sources = Sources {
+            traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
+            windows: Arc::new(Reader::new(store.clone())),
+            readiness: Arc::new(StoreReadiness::new(store.clone(), stop.clone())),
+            recorder: recorder.clone(),
+        };
+        let intake = Arc::new(Ingest::new(store.clone(), limits));
+        let listeners = doors.serve(intake, receive_limits(&settings.ingest), sources, &stop);
+
+        let mut workers = JoinSet::new();
+        for _ in 0..JOINERS {
+            workers.spawn(worker::run(store.clone(), rules.clone(), stop.clone()));
+        }
+        let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
+        workers.spawn(async move { rollups.run(stopping).await });
+        workers.spawn(upkeep::maintain(store.clone(), stop.clone()));
+        workers.spawn(upkeep::drain_metrics(recorder, stop.clone()));
+        Ok(Self { addresses, store, database, stop, listeners, workers })
+    }
+
+    /// Where it listens, with real ports.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Waits until a listener ends, which none does by itself, and says why it did.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        match self.listeners.join_next().await {
+            Some(Ok(Err(error))) => error,
+            Some(Err(error)) => anyhow::Error::new(error).context("a listener panicked"),
+            Some(Ok(Ok(()))) | None => anyhow::anyhow!("a listener ended though nobody asked it to"),
+        }
+    }
+
+    /// Stops taking, lets open calls finish, then stops joining and the private database.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.listeners.join_next().await {
+            if let Err(error) = ended.map_err(anyhow::Error::from).and_then(|ended| ended) {
+                tracing::warn!(error = format!("{error:#}"), "a listener failed while it stopped");
+            }
+        }
+        while let Some(ended) = self.workers.join_next().await {
+            if let Err(error) = ended {
+                tracing::warn!(%error, "a worker failed while it stopped");
+            }
+        }
+        self.store.close().await;
+        if let Some(database) = self.database {
+            database.stop().await;
+        }
+    }
+}
+
+/// The sockets of a server, bound before anything else is started, so that a port that is taken is told at once.
+struct Doors {
+    otlp_grpc: TcpListener,
+    otlp_http: TcpListener,
+    http: TcpListener,
+}
+
+impl Doors {
+    async fn bind(listen: &ListenSettings) -> anyhow::Result<Self> {
+        Ok(Self {
+            otlp_grpc: bind(listen.otlp_grpc_addr, "--otlp-grpc-addr").await?,
+            otlp_http: bind(listen.otlp_http_addr, "--otlp-http-addr").await?,
+            http: bind(listen.http_addr, "--http-addr").await?,
+        })
+    }
+
+    fn addresses(&self) -> anyhow::Result<Addresses> {
+        let of = |listener: &TcpListener| listener.local_addr().context("cannot tell the port of a listener");
+        Ok(Addresses { otlp_grpc: of(&self.otlp_grpc)?, otlp_http: of(&self.otlp_http)?, http: of(&self.http)? })
+    }
+
+    /// Serves every door until `stop`.
+    fn serve(
+        self,
+        intake: Arc<Ingest>,
+        limits: Limits,
+        sources: Sources,
+        stop: &CancellationToken,
+    ) -> JoinSet<anyhow::Result<()>> {
+        let budget = Budget::new(&limits);
+        let limits = Arc::new(limits);
+        let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
+        let uploads: OpenApiRouter = records::router(RecordDoor::new(intake, limits, budget));
+        let (router, _) = serve::router(sources, uploads);
+
+        let mut listeners = JoinSet::new();
+        listeners.spawn(otlp_grpc::serve(self.otlp_grpc, spans.clone(), stop.clone()));
+        listeners.spawn(otlp_http::serve(self.otlp_http, spans, stop.clone()));
+        let stop = stop.clone();
+        listeners.spawn(async move { serve::serve(self.http, router, stop).await.context("the REST listener failed") });
+        listeners
+    }
+}
+
+async fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; stop what listens there, or choose another with {setting}")
+    })
+}
+
+/// Opens the database that the settings name, or starts a private one.
+async fn open_store(settings: &Settings) -> anyhow::Result<(Store, Option<PrivatePostgres>)> {
+    let options = store_options(settings);
+    if let Some(url) = &settings.storage.database_url {
+        let store = Store::connect(url, options).await.context("cannot use the database of --database-url")?;
+        return Ok((store, None));
+    }
+    let database = start_private(&settings.storage).await?;
+    match Store::connect(&database.url(), options).await {
+        Ok(store) => Ok((store, Some(database))),
+        Err(error) => {
+            database.stop().await;
+            Err(error).context("cannot use the private PostgreSQL")
+        }
+    }
+}
+
+async fn start_private(storage: &StorageSettings) -> anyhow::Result<PrivatePostgres> {
+    let folder = storage.data_dir.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR));
+    let options = private_postgres::Options {
+        postgres_bin: storage.postgres_bin.clone(),
+        default_data_dir: storage.data_dir.is_none(),
+    };
+    Ok(PrivatePostgres::start(&folder, options).await?)
+}
+
+fn store_options(settings: &Settings) -> StoreOptions {
+    StoreOptions {
+        settle: settings.join.settle,
+        allow_fsync_off: settings.storage.allow_fsync_off,
+        retention: settings.storage.retention,
+        rollup_retention: settings.storage.rollup_retention,
+        queue_bytes: bytes(settings.ingest.ingest_queue_bytes),
+        ..StoreOptions::default()
+    }
+}
+
+fn receive_limits(ingest: &IngestSettings) -> Limits {
+    let defaults = Limits::default();
+    Limits {
+        grpc_message: defaults.grpc_message.with_bytes(bytes(ingest.otlp_max_message_bytes)),
+        http_body: defaults.http_body.with_bytes(bytes(ingest.otlp_max_body_bytes)),
+        records_body: defaults.records_body.with_bytes(bytes(ingest.records_max_body_bytes)),
+        in_flight: defaults.in_flight.with_bytes(bytes(ingest.max_in_flight_bytes)),
+        ..defaults
+    }
+}
+
+/// A size in this machine's own width.
+fn bytes(size: bytesize::ByteSize) -> usize {
+    usize::try_from(size.as_u64()).unwrap_or(usize::MAX)
+}

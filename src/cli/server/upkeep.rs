@@ -1,0 +1,76 @@
+//! What a server does beside its work: partitions, retention, metrics, readiness.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::UnixNanos;
+use crate::serve::source::Readiness;
+use crate::store::Store;
+
+/// Partitions are made two days ahead, so a run that fails has many successors.
+const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
+const DRAIN_EVERY: Duration = Duration::from_secs(5);
+/// A database that takes longer to answer a ping is as good as away.
+const PING_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes coming partitions and drops those past retention, until `stop`.
+pub async fn maintain(store: Store, stop: CancellationToken) {
+    loop {
+        match store.maintain(UnixNanos::now()).await {
+            Ok(done) if done.created.is_empty() && done.dropped.is_empty() => {}
+            Ok(done) => tracing::info!(created = ?done.created, dropped = ?done.dropped, "partitions were changed"),
+            Err(error) => tracing::warn!(%error, "partitions could not be looked after; trying again later"),
+        }
+        if pause(MAINTAIN_EVERY, &stop).await {
+            return;
+        }
+    }
+}
+
+/// Moves what was measured into its buckets, which otherwise happens only when somebody asks for the metrics.
+pub async fn drain_metrics(recorder: PrometheusHandle, stop: CancellationToken) {
+    while !pause(DRAIN_EVERY, &stop).await {
+        recorder.run_upkeep();
+    }
+}
+
+/// Waits, and says whether it is time to stop.
+async fn pause(length: Duration, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = stop.cancelled() => true,
+        () = tokio::time::sleep(length) => false,
+    }
+}
+
+/// Ready means that the database answers and nobody has asked to stop.
+pub struct StoreReadiness {
+    store: Store,
+    stop: CancellationToken,
+}
+
+impl StoreReadiness {
+    /// Of a store, until `stop`.
+    pub fn new(store: Store, stop: CancellationToken) -> Self {
+        Self { store, stop }
+    }
+
+    async fn look(&self) -> Vec<String> {
+        if self.stop.is_cancelled() {
+            return vec!["this process is stopping".to_owned()];
+        }
+        match tokio::time::timeout(PING_PATIENCE, self.store.ping()).await {
+            Ok(Ok(())) => Vec::new(),
+            Ok(Err(error)) => vec![format!("the database does not answer: {error}")],
+            Err(_) => vec![format!("the database did not answer within {} s", PING_PATIENCE.as_secs())],
+        }
+    }
+}
+
+impl Readiness for StoreReadiness {
+    fn obstacles(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(self.look())
+    }
+}
