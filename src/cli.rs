@@ -1,6 +1,7 @@
 //! One file a command; the only module that knows every part.
 
 mod api;
+mod check;
 mod demo;
 mod import;
 mod phases;
@@ -35,6 +36,8 @@ enum Command {
     Trace(trace::TraceArgs),
     /// Show percentiles of every phase, with their coverage
     Phases(phases::PhasesArgs),
+    /// Send one request through your gateway and say which parts of its trace arrive
+    Check(Box<check::CheckArgs>),
     /// Send measurements or spans from a file to a server
     Import(import::ImportArgs),
 }
@@ -78,6 +81,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Demo(args) => demo::run(args).await,
             Command::Trace(args) => trace::run(args).await,
             Command::Phases(args) => phases::run(args).await,
+            Command::Check(args) => check::run(*args).await,
             Command::Import(args) => import::run(args).await,
         }
     })

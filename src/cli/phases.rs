@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::api::{Api, ServerArgs};
-use crate::model::Metric;
+use crate::model::{Metric, Section};
 
 /// Shows percentiles of every phase.
 #[derive(Debug, clap::Args)]
@@ -36,6 +36,9 @@ pub struct PhasesArgs {
     /// Print the server's JSON
     #[arg(long)]
     json: bool,
+    /// Also show every other metric that a request tells, such as the split of the time to the first token
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -69,20 +72,21 @@ pub async fn run(args: PhasesArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         writeln!(out, "{answer}")?;
     } else {
-        write!(out, "{}", report(&answer)?)?;
+        write!(out, "{}", report(&answer, args.all)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The answer of `/api/v1/phases` for people: a table a group, then the coverage.
-pub fn report(answer: &Value) -> anyhow::Result<String> {
+/// Without `all` it has the phases and what the client measured as a whole.
+pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
     let groups = answer["groups"].as_array().context("the server's answer has no groups")?;
     let mut text = String::new();
     for group in groups {
         let labels = labels(&group["dimensions"]);
         let n = &group["n"];
         let heading = if labels.is_empty() { format!("n = {n}") } else { format!("{labels}: n = {n}") };
-        text.push_str(&format!("{heading}\n{}\n\n", table(group)));
+        text.push_str(&format!("{heading}\n{}\n\n", table(group, all)));
     }
     if groups.is_empty() {
         text.push_str("no requests in this window\n\n");
@@ -98,12 +102,15 @@ fn labels(dimensions: &Value) -> String {
 }
 
 /// One row a metric, in the order of a request's way: its quantiles, each with its 95 % interval.
-fn table(group: &Value) -> Table {
+fn table(group: &Value, all: bool) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(UTF8_FULL_CONDENSED);
     let mut header = vec!["ms".to_owned(), "n".to_owned()];
     let mut rows = Vec::new();
     for metric in Metric::ALL.iter().filter(|metric| metric.unit().suffix() == "_ms") {
+        if !all && !is_main(*metric) {
+            continue;
+        }
         let Some(summary) = group[metric.section().name()][metric.key()].as_object() else { continue };
         if summary.get("n").and_then(Value::as_u64).unwrap_or(0) == 0 {
             continue;
@@ -120,6 +127,11 @@ fn table(group: &Value) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// The phases, and what the client measured as a whole.
+fn is_main(metric: Metric) -> bool {
+    metric.section() == Section::Phases || matches!(metric, Metric::Duration | Metric::Ttft)
 }
 
 /// `p50_ms`, `p95_ms`, … in ascending order.
@@ -195,12 +207,12 @@ mod tests {
                 },
             }],
         });
-        insta::assert_snapshot!(report(&answer).expect("a report"));
+        insta::assert_snapshot!(report(&answer, false).expect("a report"));
     }
 
     #[test]
     fn an_empty_window_says_so() {
-        let text = report(&json!({"groups": [], "coverage": {"client_records": 0}})).expect("a report");
+        let text = report(&json!({"groups": [], "coverage": {"client_records": 0}}), false).expect("a report");
         assert_eq!(text, "no requests in this window\n\njoined 0 of 0 client records\n");
     }
 

@@ -23,7 +23,7 @@ use super::source::TraceSource;
 use crate::model::TraceId;
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 /// The routes of this resource.
 pub fn routes(traces: Arc<dyn TraceSource>) -> OpenApiRouter {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::{Context, ensure};
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 use url::Url;
@@ -34,7 +34,7 @@ async fn compose(api: &Api, run: &str, start: UnixNanos, sent: &Sent) -> anyhow:
         "{spans} spans and {records} client records were committed in {seconds:.1} s. All whole answers:\n"
     )?;
     let whole: Value = api.get_json(question(api, &["phases"], run, &window)?).await?;
-    writeln!(text, "{}", phases::report(&whole)?)?;
+    writeln!(text, "{}", phases::report(&whole, false)?)?;
 
     let (from, _) = minute(start, SLOW_MINUTE);
     writeln!(text, "Minute by minute, p95 in ms. In the minute from {from} half of the GPUs were away:\n")?;
@@ -66,7 +66,7 @@ fn minutes(series: &Value) -> anyhow::Result<Table> {
     ];
     let mut table = Table::new();
     let heading = ["minute", "n"].into_iter().chain(shown.map(|(name, ..)| name));
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(heading);
+    table.load_style(UTF8_FULL_CONDENSED).set_header(heading);
     for step in series["steps"].as_array().context("the server's answer has no steps")? {
         let from = step["from"].as_str().and_then(|from| from.get(11..16)).unwrap_or("?");
         let group = &step["groups"][0];
