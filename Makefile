@@ -11,6 +11,7 @@ demo:
 test:
 	@scripts/setup tests
 	cargo test
+	cargo test --bench ingest
 
 # Those that take longer as well.
 test-all:
