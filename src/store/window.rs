@@ -17,11 +17,16 @@ use crate::model::{
     Unit, UnixNanos,
 };
 
-/// The labels that requests of a window have. One index probe for each tuple, whatever the window's length.
+/// The labels that requests of a window have. The limits inside keep the plan at one index probe for each tuple,
+/// whatever the window's length; as `exists` they would be turned into a scan of all requests.
 const LABELS_WITHIN: &str = "
     select id from dimension
-    where exists (select from request where dims = dimension.id and window_at >= $1 and window_at < $2)
-        or ($3 and exists (select from rollup where dims = dimension.id and minute >= $1 and minute < $2))";
+    cross join lateral (
+        (select from request where dims = dimension.id and window_at >= $1 and window_at < $2 limit 1)
+        union all
+        (select from rollup where $3 and dims = dimension.id and minute >= $1 and minute < $2 limit 1)
+        limit 1
+    ) as used";
 
 /// What an observation is read from.
 static OBSERVED: LazyLock<String> = LazyLock::new(|| {
@@ -41,7 +46,8 @@ static OF_RESULTS: LazyLock<String> = LazyLock::new(|| {
     format!("{} and {wanted}", IN_WINDOW.as_str())
 });
 
-/// The requests of some labels in some slices; without labels all.
+/// The requests of some labels in some slices; without labels all. The offset keeps the plan at an index scan for each
+/// slice: without it the two are joined after a scan of everything.
 static OF_SLICES: LazyLock<String> = LazyLock::new(|| {
     let observed = OBSERVED.as_str();
     format!(
@@ -51,6 +57,7 @@ static OF_SLICES: LazyLock<String> = LazyLock::new(|| {
              where dims = any(coalesce($3, array(select id from dimension)))
                  and window_at >= slice.minute and window_at < slice.minute + interval '1 minute'
                  and arrived_at >= slice.day and arrived_at < slice.day + interval '24 hours'
+             offset 0
          ) as found"
     )
 });
