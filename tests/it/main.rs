@@ -2,6 +2,7 @@
 
 mod common;
 
+mod cli;
 mod deployment;
 mod docs;
 mod private_postgres;

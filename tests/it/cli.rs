@@ -1,0 +1,247 @@
+//! The built binary, driven as a person drives it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::common::{TestDatabase, test_database};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn tracejoin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
+    command.args(args).env_remove("DATABASE_URL").env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    tracejoin(args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file that vanishes with the value.
+struct Written {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+fn write(name: &str, bytes: &[u8]) -> Written {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::File::create(&path).and_then(|mut file| file.write_all(bytes)).expect("written");
+    Written { path, _folder: folder }
+}
+
+impl Written {
+    fn path(&self) -> &str {
+        self.path.to_str().expect("UTF-8")
+    }
+}
+
+/// A running server with short waiting times; killed with the value.
+struct Served {
+    child: Child,
+    lines: Vec<String>,
+    _database: TestDatabase,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let database = test_database().await;
+        let mut command = tracejoin(&["serve", "--settle", "1s", "--join-deadline", "3s"]);
+        command.args(["--otlp-grpc-addr", "127.0.0.1:0", "--otlp-http-addr", "127.0.0.1:0"]);
+        command.args(["--http-addr", "127.0.0.1:0", "--database-url", &database.url]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let output = child.stdout.take().expect("its output");
+        let lines = tokio::task::spawn_blocking(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.take(4).collect::<Vec<String>>()
+        });
+        Self { child, lines: lines.await.expect("read"), _database: database }
+    }
+
+    /// The address of a listener, from its ready line.
+    fn url(&self, listener: &str) -> String {
+        let start = format!("tracejoin: {listener} listening on ");
+        let address = self.lines.iter().find_map(|line| line.strip_prefix(&start));
+        format!("http://{}", address.unwrap_or_else(|| panic!("no {listener} in {:?}", self.lines)))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_bad_configuration_file_is_told_with_its_key() {
+    let file = write("bad.toml", b"setle = \"1s\"\n");
+    let output = run(&["serve", "--config", file.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains("there is no setting \"setle\"; did you mean \"settle\"?"), "{told}");
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_file() {
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = holder.local_addr().expect("bound").to_string();
+    let file = write("ports.toml", format!("http-addr = \"{taken}\"\n").as_bytes());
+    let others = ["--otlp-grpc-addr=127.0.0.1:0", "--otlp-http-addr=127.0.0.1:0"];
+    // Nobody listens on port 1, so a server that gets past its sockets fails there.
+    let start = |environment: Option<&str>, flag: Option<&str>| {
+        let mut command = tracejoin(&["serve", "--config", file.path(), "--database-url", "postgres://127.0.0.1:1/x"]);
+        command.args(others).args(flag);
+        if let Some(value) = environment {
+            command.env("TRACEJOIN_HTTP_ADDR", value);
+        }
+        text(&command.output().expect("the binary runs").stderr)
+    };
+    let flag = format!("--http-addr={taken}");
+    assert!(start(None, None).contains(&format!("cannot listen on {taken}")));
+    assert!(start(Some("127.0.0.1:0"), None).contains("cannot use the database"));
+    assert!(start(Some("127.0.0.1:0"), Some(&flag)).contains(&format!("cannot listen on {taken}")));
+    assert!(start(Some(&taken), Some("--http-addr=127.0.0.1:0")).contains("cannot use the database"));
+}
+
+const TRACE: &str = "0000000000000007000000000000012f";
+
+/// One request as its gateway exports it: 1691 ms, of which 428 ms in the queue and 1210 ms of generation.
+fn spans(trace: &str, parent: &str) -> Value {
+    let span = |id: u8, parent: &str, name: &str, kind: u8, start: u64, millis: u64| {
+        let start = 1_767_323_045_000_000_000 + start * 1_000_000;
+        json!({"traceId": trace, "spanId": format!("{id:016x}"), "parentSpanId": parent, "name": name, "kind": kind,
+               "startTimeUnixNano": start.to_string(), "endTimeUnixNano": (start + millis * 1_000_000).to_string()})
+    };
+    let entry = format!("{:016x}", 1);
+    let spans = json!([
+        span(1, parent, "POST /v1/chat/completions", 2, 0, 1691),
+        span(2, &entry, "auth.check", 1, 0, 37),
+        span(3, &entry, "inference.acquire_slot", 1, 37, 428),
+        span(4, &entry, "inference.generate", 1, 465, 1210),
+    ]);
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+}
+
+fn summary(output: &Output) -> Value {
+    let line = text(&output.stdout).lines().last().unwrap_or_default().to_owned();
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?} {}", text(&output.stderr)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_imported_counted_and_explained() {
+    let served = Served::start().await;
+    assert_eq!(served.lines.last().map(String::as_str), Some("tracejoin: ready"));
+    let server = served.url("http");
+
+    let good = json!({"trace_id": TRACE, "duration_ms": 1842, "status": 200, "started_at": "2026-01-02T03:04:05Z"});
+    let timeout = json!({"trace_id": "00000000000000070000000000000130", "duration_ms": 9, "status": 504});
+    let lines = format!("{good}\n{timeout}\n{{\"trace_id\":\"12\",\"duration_ms\":1}}\n{{\"trace_id\":\"0000");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(lines.as_bytes()).expect("in memory");
+    let records = write("records.ndjson.gz", &gzip.finish().expect("in memory"));
+    let import = || run(&["import", "records", records.path(), "--json", "--server", &server]);
+    let first = import();
+    assert_eq!(first.status.code(), Some(1), "one record was refused: {}", text(&first.stderr));
+    let told = summary(&first);
+    assert_eq!((&told["read"], &told["accepted"], &told["duplicates"]), (&json!(4), &json!(2), &json!(0)), "{told}");
+    assert_eq!((&told["results"]["ok"], &told["results"]["timeout"]), (&json!(1), &json!(1)), "{told}");
+    assert_eq!(told["rejected"].as_object().map(|reasons| reasons.len()), Some(2), "{told}");
+    let again = summary(&import());
+    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(2)), "{again}");
+
+    let otlp = write("traces.json", format!("{}\n", spans(TRACE, "")).as_bytes());
+    let sent = run(&["import", "otlp", otlp.path(), "--json", "--otlp", &served.url("otlp-http")]);
+    assert_eq!(summary(&sent)["accepted"], 4, "{}", text(&sent.stderr));
+
+    let deadline = Instant::now() + PATIENCE;
+    let mut report = String::new();
+    while !report.contains("network_envelope_ms=151\n") && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        report = text(&run(&["trace", TRACE, "--server", &server]).stdout);
+    }
+    insta::assert_snapshot!(report, @r"
+    trace_id=0000000000000007000000000000012f
+    client_total_ms=1842
+    server_root_ms=1691
+    network_envelope_ms=151
+    gateway_ms=37
+    gpu_queue_ms=428
+    generation_ms=1210
+    provider_ms=0
+    upstream_envelope_ms=0
+    unattributed_server_ms=16
+    ");
+    let unknown = run(&["trace", "00000000000000070000000000000999", "--server", &server]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("nothing is stored"), "{}", text(&unknown.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_leaves_and_a_signal_are_no_failures() {
+    let mut served = Served::start().await;
+    let phases = ["phases", "--server", &served.url("http")];
+    let mut reader = tracejoin(&phases).stdout(Stdio::piped()).spawn().expect("the binary starts");
+    drop(reader.stdout.take());
+    assert_eq!(reader.wait().expect("ended").code(), Some(0));
+
+    let pid = i32::try_from(served.child.id()).expect("a process id");
+    kill(Pid::from_raw(pid), Signal::SIGTERM).expect("sent");
+    let status = tokio::task::spawn_blocking(move || served.child.wait().map(|status| status.code()));
+    assert_eq!(status.await.expect("waited").expect("ended"), Some(0));
+}
+
+/// A gateway that exports what it did to the server under test, as [`spans`] says.
+async fn answer(State(otlp): State<String>, headers: HeaderMap) -> &'static str {
+    let parent = headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let parts: Vec<&str> = parent.split('-').collect();
+    let body = spans(parts[1], parts[2]).to_string();
+    // Fails only where a provider is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let export = reqwest::Client::new().post(format!("{otlp}/v1/traces")).header("content-type", "application/json");
+    export.body(body).send().await.expect("exported");
+    "{}"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_is_checked_part_by_part() {
+    let served = Served::start().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let gateway = format!("http://{}/v1/chat/completions", listener.local_addr().expect("bound"));
+    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(served.url("otlp-http"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let server = served.url("http");
+    let check = |url: String| {
+        let server = server.clone();
+        tokio::task::spawn_blocking(move || run(&["check", &url, "-d", "{}", "--json", "--server", &server]))
+    };
+    let output = check(gateway).await.expect("ran");
+    let told = summary(&output);
+    let ok: Vec<bool> = told["findings"].as_array().expect("findings").iter().map(|f| f["ok"] == true).collect();
+    // The simulated spans are longer than the request was, which the check must not hide.
+    assert_eq!((ok, &told["status"]), (vec![true; 4], &json!(200)), "{told}");
+    assert_eq!(told["flags"].as_array().map(|flags| flags.contains(&json!("negative_envelope"))), Some(true), "{told}");
+
+    let nobody = check("http://127.0.0.1:1/".to_owned()).await.expect("ran");
+    assert_eq!(nobody.status.code(), Some(3), "{}", text(&nobody.stderr));
+    assert_eq!(summary(&nobody)["findings"][0]["ok"], false);
+}
