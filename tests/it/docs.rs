@@ -185,6 +185,37 @@ fn every_dialect_has_its_row() {
     }
 }
 
+/// Words of a command line, with what stands in single quotes kept whole.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+/// The arguments of a line that calls tracejoin, perhaps with variables set before it.
+fn call(line: &str) -> Option<Vec<String>> {
+    let mut words = words(line.split(" #").next()?).into_iter().skip_while(|word| word.contains('='));
+    let program = words.next()?;
+    let ours = program == "tracejoin" || program.ends_with("/tracejoin");
+    ours.then(|| [program].into_iter().chain(words).collect())
+}
+
+#[test]
+fn every_command_shown_is_one() {
+    let readme = source("README.md");
+    let calls: Vec<_> = blocks(&readme, "sh").iter().flat_map(|block| block.lines().filter_map(call)).collect();
+    assert!(calls.len() >= 6, "{} commands are shown", calls.len());
+    for call in calls {
+        let parsed = tracejoin::cli::parse(call.iter().map(Into::into));
+        parsed.unwrap_or_else(|error| panic!("{}: {error}", call.join(" ")));
+    }
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/api.md", "docs/dialects.md"];
