@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -244,4 +245,25 @@ async fn a_gateway_is_checked_part_by_part() {
     let nobody = check("http://127.0.0.1:1/".to_owned()).await.expect("ran");
     assert_eq!(nobody.status.code(), Some(3), "{}", text(&nobody.stderr));
     assert_eq!(summary(&nobody)["findings"][0]["ok"], false);
+}
+
+#[test]
+fn the_demo_names_the_owner_of_its_slow_minute_and_leaves_nothing() {
+    let temporary = tempfile::Builder::new().prefix("tj").tempdir_in("/tmp").expect("a folder");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(temporary.path(), open).expect("the unprivileged account may enter");
+    let output = tracejoin(&["demo"]).env("TMPDIR", temporary.path()).output().expect("the binary runs");
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
+
+    let (_, minutes) = told.split_once("Minute by minute").expect("the minutes");
+    let columns = |row: &str| row.split(['│', '┆']).map(|cell| cell.trim().to_owned()).collect::<Vec<String>>();
+    let rows: Vec<Vec<String>> = minutes.lines().filter(|line| line.starts_with('│')).map(columns).collect();
+    let queue = rows[0].iter().position(|name| name == "gpu_queue").expect("a column");
+    let waits: Vec<f64> = rows[1..].iter().map(|row| row[queue].parse().expect("a number")).collect();
+    let longest = waits.iter().copied().fold(0.0, f64::max);
+    assert_eq!((waits.len(), waits[5]), (8, longest), "the sixth minute is the slow one: {waits:?}");
+    assert!(told.contains("The most expensive request:") && told.contains("gpu_queue_ms="), "{told}");
+    let left: Vec<_> = std::fs::read_dir(temporary.path()).expect("listed").collect();
+    assert!(left.is_empty(), "{left:?} is left");
 }
