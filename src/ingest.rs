@@ -1,17 +1,19 @@
 //! From a listener to the commit: normalises what came and hands it to the store.
 
 use std::collections::HashSet;
+use std::fmt::Display;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use metrics::counter;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
-use crate::model::ClientRecord;
+use crate::model::{ClientRecord, TraceId, UnixNanos};
 use crate::normalise::{self, Limits};
 use crate::receive::intake::{
     RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
 };
-use crate::store::{Arrival, Store, StoreError, SubmitError};
+use crate::store::{Arrival, Store, SubmitError};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;
@@ -80,9 +82,19 @@ impl Ingest {
         }
         let asked: Vec<_> =
             candidates.iter().map(|(record, arrival)| (record.trace_id, arrival.identity, record.started_at)).collect();
-        let known = self.store.known_records(&asked).await.map_err(unavailable)?;
+        let known = self.known(&asked).await?;
         let fresh = candidates.into_iter().zip(known).filter(|(_, known)| !known);
         Ok(fresh.map(|((_, arrival), _)| arrival).collect())
+    }
+
+    async fn known(&self, asked: &[(TraceId, i64, Option<UnixNanos>)]) -> Result<Vec<bool>, Refusal> {
+        if self.store.is_away() {
+            return Err(unavailable("no commit reaches it"));
+        }
+        match tokio::time::timeout(LOOK_UP_TIMEOUT, self.store.known_records(asked)).await {
+            Ok(known) => known.map_err(unavailable),
+            Err(_) => Err(unavailable("it did not answer in time")),
+        }
     }
 }
 
@@ -106,10 +118,13 @@ fn arrivals(request: ExportTraceServiceRequest, limits: &Limits) -> (Vec<Arrival
 }
 
 /// What a sender waits before it asks a database again that is away.
-const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-fn unavailable(error: StoreError) -> Refusal {
-    tracing::warn!(error = %error, "records wait for the database");
+/// How long records are looked for among those stored: as long as a commit may take.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(4);
+
+fn unavailable(cause: impl Display) -> Refusal {
+    tracing::warn!(%cause, "records wait for the database");
     Refusal::Unavailable {
         message: "the database is away for now: send the same records again later".to_owned(),
         retry_after: RETRY_AFTER,

@@ -90,6 +90,11 @@ impl Store {
         self.writer.submit(arrivals).await
     }
 
+    /// Whether the last commit found no database: what needs it may then be refused at once.
+    pub fn is_away(&self) -> bool {
+        self.writer.is_away()
+    }
+
     /// Whether the database answers.
     ///
     /// # Errors

@@ -57,6 +57,11 @@ impl Writer {
         Self { sender, room: Arc::new(Semaphore::new(capacity)), capacity, away }
     }
 
+    /// See [`super::Store::is_away`].
+    pub(super) fn is_away(&self) -> bool {
+        self.away.load(Ordering::Relaxed)
+    }
+
     /// See [`super::Store::submit`].
     pub(super) async fn submit(&self, arrivals: Vec<Arrival>) -> Result<(), SubmitError> {
         if arrivals.is_empty() {
@@ -71,7 +76,7 @@ impl Writer {
     }
 
     async fn enqueue_and_wait(&self, arrivals: Vec<Arrival>) -> Result<(), SubmitError> {
-        if self.away.load(Ordering::Relaxed) {
+        if self.is_away() {
             return Err(SubmitError::unavailable("the database is away".to_owned()));
         }
         let bytes: usize = arrivals.iter().map(|arrival| arrival.body.len() + ROW_OVERHEAD).sum();

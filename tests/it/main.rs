@@ -5,6 +5,7 @@ mod common;
 mod cli;
 mod deployment;
 mod docs;
+mod ingest;
 mod private_postgres;
 mod store_join;
 mod store_schema;
