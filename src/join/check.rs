@@ -32,6 +32,7 @@ pub fn compare(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) ->
     }
     flags.set_if(record.headers_only, Flag::HeadersOnly);
     flags.set_if(record.duration.is_none() && record.wall.is_some(), Flag::SetupUnknown);
+    flags.set_if(record.duration.is_none() && record.wall.is_none(), Flag::DurationUnknown);
     difference.ttft = first_token(record, server, flags);
     difference
 }

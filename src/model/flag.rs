@@ -80,6 +80,8 @@ flags! {
     GenerationUnknown = 24, "generation_unknown";
     /// A text held U+0000, which was replaced.
     TextRepaired = 25, "text_repaired";
+    /// The client measured neither duration nor wall time, as when it gave up: no envelope.
+    DurationUnknown = 26, "duration_unknown";
 }
 
 impl fmt::Display for Flag {

@@ -109,6 +109,15 @@ fn wall_time_alone_has_no_network_envelope() {
 }
 
 #[test]
+fn a_client_that_gave_up_without_a_duration_says_why_there_is_no_envelope() {
+    let mut cut = record(0);
+    cut.duration = None;
+    let request = join_one(vec![span(1, 0, 0, 100).server()], cut);
+    assert_eq!((request.state, request.network_envelope), (State::Matched, None));
+    assert!(request.flags.has(Flag::DurationUnknown));
+}
+
+#[test]
 fn a_record_that_ends_at_headers_has_no_envelope_and_is_not_excluded() {
     let mut headers = record(12);
     headers.headers_only = true;
