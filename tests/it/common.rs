@@ -2,6 +2,8 @@
 
 mod database;
 mod folder;
+mod server;
 
 pub use database::{TestDatabase, test_database};
 pub use folder::Folder;
+pub use server::Server;

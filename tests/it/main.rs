@@ -2,10 +2,12 @@
 
 mod common;
 
+mod cases;
 mod cli;
 mod deployment;
 mod docs;
 mod ingest;
+mod joining;
 mod private_postgres;
 mod store_join;
 mod store_schema;
