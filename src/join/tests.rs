@@ -1,6 +1,6 @@
 //! The rules of painting and matching, by hand and by property.
 
-mod build;
+pub mod build;
 mod identity;
 mod painting;
 mod properties;

@@ -144,7 +144,7 @@ fn join(trace_id: TraceId, trace: TraceArrivals, rules: &JoinRules, now: UnixNan
         counter!("tracejoin_traces_ignored_total", "reason" => Flag::NoEntrySpan.name()).increment(1);
     }
     let rows: Vec<RequestRow> =
-        explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 1)).collect();
+        explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 0)).collect();
     let waits = rows.iter().any(|row| row.request.state == State::Pending);
     JoinedTrace { trace_id, rows, waits_until: waits.then_some(deadline) }
 }
@@ -184,15 +184,22 @@ fn supersede(before: &[RequestRow], rows: &mut [RequestRow]) -> bool {
     if contents(before) == contents(rows) {
         return false;
     }
-    let Some(revision) = before.iter().map(|row| row.revision).max() else { return true };
-    // A row that was pending had not been joined: what completes it is not late.
-    let was_joined = before.iter().any(|row| row.request.state != State::Pending);
-    let was_late = before.iter().any(|row| row.request.flags.has(Flag::Late));
     for row in rows {
-        row.revision = revision + i32::from(was_joined);
-        row.request.flags.set_if(was_joined || was_late, Flag::Late);
+        let client_span = row.request.client_span;
+        follow(before.iter().filter(|old| old.request.client_span == client_span), row);
     }
     true
+}
+
+/// Counts a row's revisions. One that waits for its other side has not been joined: its revision is 0, and what
+/// completes it is not late.
+fn follow<'a>(before: impl Iterator<Item = &'a RequestRow> + Clone, row: &mut RequestRow) {
+    let last = before.clone().map(|old| old.revision).max().unwrap_or(0);
+    let unchanged = before.clone().any(|old| old.content == row.content);
+    let late = before.clone().any(|old| old.request.flags.has(Flag::Late)) || (last > 0 && !unchanged);
+    let waits = row.request.state == State::Pending && last == 0;
+    row.revision = if unchanged || waits { last } else { last + 1 };
+    row.request.flags.set_if(late, Flag::Late);
 }
 
 /// First joins by state, and corrections apart, so that sums over instances are right.
@@ -220,5 +227,52 @@ impl Counts {
             counter!("tracejoin_requests_joined_total", "state" => state.name()).increment(count);
         }
         counter!("tracejoin_requests_corrected_total").increment(self.corrections);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::join::tests::build::{Build, id, inputs, record, span};
+
+    fn row(duration: i64, client: u64, state: State, revision: i32) -> RequestRow {
+        let spans = vec![span(1, client, 0, 5).server()];
+        let mut own = record(duration);
+        own.span_id = Some(id(client));
+        let progress = Progress { settled: state != State::Pending, deadline_passed: true };
+        let explained = explain(inputs(spans, vec![own]), progress, &crate::join::tests::build::read);
+        let request = explained.requests.into_iter().next().expect("a request").request;
+        assert_eq!(request.state, state);
+        RequestRow::new(request, UnixNanos(5), revision)
+    }
+
+    fn after(before: &[RequestRow], row: RequestRow) -> (bool, i32, bool) {
+        let mut rows = [row];
+        let changed = supersede(before, &mut rows);
+        (changed, rows[0].revision, rows[0].request.flags.has(Flag::Late))
+    }
+
+    #[test]
+    fn a_first_join_is_revision_one_and_not_late() {
+        assert_eq!(after(&[], row(10, 9, State::Matched, 0)), (true, 1, false));
+        let waiting = row(10, 9, State::Pending, 0);
+        assert_eq!(after(&[], waiting.clone()), (true, 0, false));
+        assert_eq!(after(&[waiting], row(10, 9, State::Matched, 0)), (true, 1, false));
+    }
+
+    #[test]
+    fn new_content_is_a_late_revision_and_equal_content_is_none() {
+        let joined = row(10, 9, State::Matched, 1);
+        assert_eq!(after(std::slice::from_ref(&joined), row(10, 9, State::Matched, 0)), (false, 0, false));
+        assert_eq!(after(&[joined], row(11, 9, State::Matched, 0)), (true, 2, true));
+    }
+
+    #[test]
+    fn another_request_of_the_trace_does_not_make_a_row_late() {
+        let joined = row(10, 9, State::Matched, 1);
+        let mut rows = [joined.clone(), row(20, 8, State::Matched, 0)];
+        assert!(supersede(&[joined], &mut rows));
+        assert_eq!(rows.each_ref().map(|row| row.revision), [1, 1]);
+        assert!(rows.iter().all(|row| !row.request.flags.has(Flag::Late)));
     }
 }

@@ -21,7 +21,7 @@ pub struct RequestRow {
     /// The request. Read back, its times are cut to microseconds where they are calendar times, and of its stream only
     /// what aggregation needs is there.
     pub request: Request,
-    /// 1 at first; rises when late data changes the row.
+    /// 0 until it is joined, then 1; rises when late data changes the row.
     pub revision: i32,
     /// First arrival of the trace, by our clock.
     pub arrived_at: UnixNanos,

@@ -49,7 +49,12 @@ async fn late_spans_repair_an_orphan_and_what_is_sent_again_changes_nothing() {
     let again = server.upload(&record(&trace_id)).await;
     assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
     // The copies have been looked at once nothing waits any more.
-    server.wait_for("/api/v1/phases?run=joining&from=-1h", wants(json!({"coverage": {"unsettled_records": 0}}))).await;
+    server
+        .wait_for(
+            "/api/v1/phases?run=joining&from=-1h",
+            wants(json!({"unsettled_records": 0, "coverage": {"pending": 0}})),
+        )
+        .await;
     server.wait_for(&path, wants(repaired)).await;
     let (_, phases) = server.get("/api/v1/phases?run=joining&from=-1h").await;
     assert_eq!((&phases["coverage"]["client_records"], &phases["coverage"]["matched"]), (&json!(1), &json!(1)));

@@ -14,7 +14,7 @@ use crate::model::{
 pub struct Explained {
     /// The joined request.
     pub request: Request,
-    /// How often late data changed it, from 1.
+    /// 0 until it is joined, then 1; rises when late data changed it.
     pub revision: i32,
     /// The spans that it was painted from, outermost first.
     pub spans: Vec<ExplainedSpan>,
@@ -99,8 +99,8 @@ pub struct RequestAnswer {
     /// The labels that are known.
     #[schema(value_type = HashMap<String, String>, example = json!({"model": "m-7b", "streaming": "true"}))]
     pub dimensions: crate::model::Dimensions,
-    /// Rises when late data changed the request.
-    #[schema(minimum = 1)]
+    /// 0 until it is joined, then 1; rises when late data changed the request.
+    #[schema(minimum = 0)]
     pub revision: i32,
     /// What tied the two sides together: `trace_id` or `request_id`.
     #[schema(value_type = String, example = "trace_id")]

@@ -16,7 +16,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Server {
     pub http: String,
     pub otlp_http: String,
-    pub otlp_grpc: String,
     client: reqwest::Client,
     child: Child,
     database: Arc<TestDatabase>,
@@ -52,16 +51,9 @@ impl Server {
             listening.take(3).collect::<Vec<String>>()
         });
         let addresses = addresses.await.expect("read");
-        let [grpc, otlp, http] = addresses.as_slice() else { panic!("three listeners, not {addresses:?}") };
+        let [_grpc, otlp, http] = addresses.as_slice() else { panic!("three listeners, not {addresses:?}") };
         let url = |address: &String| format!("http://{address}");
-        Self {
-            http: url(http),
-            otlp_http: url(otlp),
-            otlp_grpc: url(grpc),
-            client: reqwest::Client::new(),
-            child,
-            database,
-        }
+        Self { http: url(http), otlp_http: url(otlp), client: reqwest::Client::new(), child, database }
     }
 
     /// Posts a body and returns status and answer.
