@@ -72,8 +72,8 @@ pub struct Answer {
 impl Question {
     /// Answers from a window's contents.
     pub fn answer(&self, contents: &Contents) -> Answer {
-        let tellers = Tellers::of(&contents.dictionary);
         let scope = Scope::of(&self.selection);
+        let tellers = Tellers::of(&contents.dictionary, &scope);
         let coverage = coverage(contents, &scope, &tellers);
         let mut groups = Vec::new();
         for (labels, members) in self.groups(contents, &scope) {
@@ -87,13 +87,14 @@ impl Question {
 
     /// The coverage alone.
     pub fn coverage(&self, contents: &Contents) -> Coverage {
-        let tellers = Tellers::of(&contents.dictionary);
-        coverage(contents, &Scope::of(&self.selection), &tellers)
+        let scope = Scope::of(&self.selection);
+        coverage(contents, &scope, &Tellers::of(&contents.dictionary, &scope))
     }
 
     /// The stored ids of the labels whose requests can count, out of all in the window.
     pub fn needed_labels(&self, dictionary: &Dictionary) -> BTreeSet<i64> {
-        let (scope, tellers) = (Scope::of(&self.selection), Tellers::of(dictionary));
+        let scope = Scope::of(&self.selection);
+        let tellers = Tellers::of(dictionary, &scope);
         let needed = dictionary.iter().filter(|(id, labels)| scope.needs(**id, labels, &tellers));
         needed.map(|(id, _)| *id).collect()
     }

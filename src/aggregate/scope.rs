@@ -11,6 +11,9 @@ use crate::model::{Dimension, GroupKey, Labels, ResultClass, Selection, State};
 /// Labels by their stored id.
 pub type Dictionary = BTreeMap<i64, Labels>;
 
+/// Labels that no span tells.
+const CLIENTS_OWN: [Dimension; 3] = [Dimension::Run, Dimension::Scenario, Dimension::Concurrency];
+
 /// What a request's label must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
@@ -38,10 +41,11 @@ pub struct Tellers {
 }
 
 impl Tellers {
-    /// From the labels of everything in the window, before any filter.
-    pub fn of(dictionary: &Dictionary) -> Self {
-        let mut tellers = Self::default();
-        for labels in dictionary.values() {
+    /// From the labels of everything in the window that a client's own labels in `scope` do not rule out: what the
+    /// clients of another run tell says nothing of this one's.
+    pub fn of(dictionary: &Dictionary, scope: &Scope) -> Self {
+        let mut tellers = Self { client: BTreeSet::from(CLIENTS_OWN), ..Self::default() };
+        for labels in dictionary.values().filter(|labels| scope.may_be_of_its_clients(labels)) {
             tellers.client.extend(labels.client.0.keys());
             tellers.server.extend(labels.all.0.keys().filter(|label| labels.client.get(**label).is_none()));
         }
@@ -82,6 +86,13 @@ impl Scope {
             }
         }
         scope
+    }
+
+    /// Whether the labels that only clients can tell are as wanted.
+    fn may_be_of_its_clients(&self, labels: &Labels) -> bool {
+        CLIENTS_OWN
+            .iter()
+            .all(|label| self.labels.get(label).is_none_or(|wanted| wanted.admits(labels.all.get(*label))))
     }
 
     /// Whether requests with these labels count in the numbers: every label must be as wanted.

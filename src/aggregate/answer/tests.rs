@@ -93,6 +93,31 @@ fn a_label_that_only_servers_tell_filters_the_numbers_and_not_the_coverage() {
 }
 
 #[test]
+fn what_clients_of_another_run_tell_does_not_narrow_this_runs_coverage() {
+    use Dimension::{Model, Run};
+    let dictionary = vec![
+        labels(&[(Run, "a")], &[(Model, "m")]),
+        labels(&[(Run, "a")], &[(Model, "other")]),
+        labels(&[(Run, "a")], &[]),
+        labels(&[(Run, "b"), (Model, "m")], &[]),
+    ];
+    let states = [State::Matched, State::Matched, State::ClientOnly, State::ClientOnly];
+    let all: Vec<Observation> =
+        (0..).zip(states).map(|(id, state)| observation(id, state, ResultClass::Ok, &[])).collect();
+    let answer = question(&[(Run, "a"), (Model, "m")], &[]).answer(&contents(dictionary, &all));
+    let tally = &answer.coverage.tally;
+    assert_eq!((answer.groups[0].n, tally.matched(), tally.client_records()), (1, 2, 3));
+    assert_eq!(answer.coverage.not_filtered_by, [Model]);
+}
+
+#[test]
+fn a_run_that_nobody_names_has_no_records() {
+    let answer = question(&[(Dimension::Run, "none")], &[]).answer(&window());
+    assert_eq!(answer.coverage.tally.client_records(), 0);
+    assert!(answer.coverage.not_filtered_by.is_empty());
+}
+
+#[test]
 fn a_label_that_clients_tell_filters_both() {
     let answer = question(&[(Dimension::Model, "m")], &[]).answer(&window());
     assert_eq!(answer.coverage.not_filtered_by, []);
