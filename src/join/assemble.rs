@@ -71,7 +71,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
     let mut flags = copies.flags;
     flags.extend(forest.flags);
     flags.set_if(inputs.oversized, Flag::TraceTooLarge);
-    let claims = claims(&forest, claimants, &client_spans);
+    let claims = claims(&forest, claimants);
     let held = forest.places();
     let alone = claims.len() == 1;
     let mut trace = Trace {
@@ -133,20 +133,16 @@ impl Claim {
 }
 
 /// Who claims which entry span. Records that share one collide, and so do records of one identity that differ.
-fn claims(forest: &Forest, claimants: Vec<Claimant>, client_spans: &BTreeSet<SpanId>) -> Vec<Claim> {
+fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
     if claimants.is_empty() {
-        let entry = entry::find(forest, None, client_spans);
+        let entry = entry::find(forest, None);
         let lone = Claim { record: None, span_id: None, entry, collides: false };
         return if entry == Entry::Missing { Vec::new() } else { vec![lone] };
     }
     let mut claims = Vec::new();
     let mut sharing: HashMap<Place, usize> = HashMap::new();
     for claimant in claimants {
-        let mut others = client_spans.clone();
-        if let Some(own) = claimant.span_id {
-            others.remove(&own);
-        }
-        let entry = entry::find(forest, claimant.span_id, &others);
+        let entry = entry::find(forest, claimant.span_id);
         if let Entry::Span(place) = entry {
             *sharing.entry(place).or_default() += 1;
         }

@@ -16,9 +16,9 @@ pub enum Entry {
     Missing,
 }
 
-/// The entry span of the client that names itself by `client_span`. `others` are the span ids of the trace's other
-/// records: a server span that names one of them as its parent answers that one.
-pub fn find(forest: &Forest, client_span: Option<SpanId>, others: &BTreeSet<SpanId>) -> Entry {
+/// The entry span of the client that names itself by `client_span`: the server span that has it as its parent, else the
+/// outermost server span, whichever client that one names.
+pub fn find(forest: &Forest, client_span: Option<SpanId>) -> Entry {
     let servers: Vec<Place> = forest.places().filter(|place| forest.node(*place).is_server()).collect();
     let Some(client) = client_span else { return outermost(forest, servers) };
     let named = |place: &Place| forest.node(*place).span.parent == Some(client);
@@ -33,23 +33,25 @@ pub fn find(forest: &Forest, client_span: Option<SpanId>, others: &BTreeSet<Span
             return outermost(forest, below);
         }
     }
-    let answers_another = |place: &Place| {
-        let mut line = std::iter::once(*place).chain(forest.ancestors(*place));
-        line.any(|at| forest.node(at).span.parent.is_some_and(|parent| others.contains(&parent)))
-    };
-    outermost(forest, servers.into_iter().filter(|place| !answers_another(place)).collect())
+    outermost(forest, servers)
 }
 
-/// The single one that no other lies around; an engine's yields to a gateway's.
+/// The single one that no other lies around; an engine's yields to a gateway's, and one whose own clock is invalid to
+/// any other.
 fn outermost(forest: &Forest, candidates: Vec<Place>) -> Entry {
     let among: BTreeSet<Place> = candidates.iter().copied().collect();
     let outer: Vec<Place> =
         candidates.into_iter().filter(|place| !forest.ancestors(*place).any(|up| among.contains(&up))).collect();
-    let gateways: Vec<Place> = outer.iter().copied().filter(|place| !forest.node(*place).is_engine()).collect();
-    let standing = if gateways.is_empty() { outer } else { gateways };
-    match standing.as_slice() {
+    let gateways = prefer(outer, |place| !forest.node(place).is_engine());
+    match prefer(gateways, |place| forest.node(place).interval.is_some()).as_slice() {
         [] => Entry::Missing,
         [one] => Entry::Span(*one),
         _ => Entry::Ambiguous,
     }
+}
+
+/// Those that have a quality, or all where none has it.
+fn prefer(places: Vec<Place>, has: impl Fn(Place) -> bool) -> Vec<Place> {
+    let with: Vec<Place> = places.iter().copied().filter(|place| has(*place)).collect();
+    if with.is_empty() { places } else { with }
 }

@@ -54,15 +54,22 @@ impl Painting {
         }
     }
 
-    /// A claim wholly outside the server's time tells nothing (rule 10).
+    /// A claim wholly outside the server's time tells nothing (rule 10). To share no more than an instant is to lie
+    /// outside, unless the claim is no longer than that.
     fn claimed(&self, whole: Interval, matches: impl Fn(Paint) -> bool) -> bool {
-        self.claims.iter().any(|(at, paint)| matches(*paint) && at.intersection(whole).is_some())
+        let inside = |at: Interval| match at.intersection(whole) {
+            Some(shared) => shared.length() > Nanos::ZERO || at.length() == Nanos::ZERO,
+            None => false,
+        };
+        self.claims.iter().any(|(at, paint)| matches(*paint) && inside(*at))
     }
 }
 
-/// Paints the subtree of an entry span.
-pub fn paint(forest: &Forest, entry: Place, flags: &mut Flags) -> Painting {
-    let mut painter = Painter { forest, shifts: HashMap::from([(entry, Nanos::ZERO)]), painted: HashMap::new() };
+/// Paints the subtree of an entry span. `server` is the server's time: where that ends after the entry span does, the
+/// entry's own phase lasts as long.
+pub fn paint(forest: &Forest, entry: Place, server: Option<Interval>, flags: &mut Flags) -> Painting {
+    let shifts = HashMap::from([(entry, Nanos::ZERO)]);
+    let mut painter = Painter { forest, entry, server, shifts, painted: HashMap::new() };
     let order = painter.lay_out(entry, flags);
     let mut claims = Vec::new();
     let mut zero_when_absent = Vec::new();
@@ -89,6 +96,8 @@ struct Subtree {
 
 struct Painter<'a> {
     forest: &'a Forest,
+    entry: Place,
+    server: Option<Interval>,
     shifts: HashMap<Place, Nanos>,
     /// The children of each place that are painted under it.
     painted: HashMap<Place, Vec<Place>>,
@@ -205,15 +214,24 @@ impl Painter<'_> {
         }
     }
 
+    /// The stretch that the span's own phase covers.
+    fn reach(&self, place: Place, at: Interval) -> Interval {
+        match self.server.filter(|_| place == self.entry) {
+            Some(server) => Interval { end: at.end.max(server.end), ..at },
+            None => at,
+        }
+    }
+
     /// What the span itself paints: its phase, the envelope of an inner hop around foreign children, and durations that
     /// it tells without a position.
     fn own_layer(&self, place: Place, claims: &mut Vec<(Interval, Paint)>, flags: &mut Flags) -> Timeline {
         let Some(at) = self.interval(place) else { return Timeline::default() };
         let node = self.forest.node(place);
         let base = self.base_paint(place, flags);
-        let mut layer = base.map(|paint| Timeline::of(at, paint)).unwrap_or_default();
+        let reach = self.reach(place, at);
+        let mut layer = base.map(|paint| Timeline::of(reach, paint)).unwrap_or_default();
         if let Some(paint) = base.filter(|paint| paint.phase != ServerPhase::Unattributed) {
-            claims.push((at, paint));
+            claims.push((reach, paint));
         }
         if node.span.kind == SpanKind::Client || is_call(node) {
             let foreign = self.children(place).iter().filter(|child| self.forest.crosses_clocks(**child, place));

@@ -6,7 +6,8 @@ use crate::model::{ClientRecord, Nanos, Rates};
 pub fn rates(record: Option<&ClientRecord>, output_tokens: Option<i64>, generation: Option<Nanos>) -> Rates {
     let tokens = output_tokens.filter(|count| *count > 0).map(|count| count as f64);
     let stream = record.and_then(|record| record.stream);
-    let last = stream.and_then(|stream| stream.last_event).or_else(|| record.and_then(|record| record.duration));
+    let whole = record.filter(|record| !record.headers_only).and_then(|record| record.duration);
+    let last = stream.and_then(|stream| stream.last_event).or(whole);
     let first = record.and_then(|record| record.ttft);
     let flowing = last.zip(first).map(|(last, first)| last - first);
     let after_first = stream.and_then(|stream| stream.tokens_after_first).map(|count| count as f64);

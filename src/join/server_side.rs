@@ -6,7 +6,9 @@ use super::paint::{self, Painting};
 use super::server_time::server_time;
 use super::sibling::{self, Metrics};
 use super::tree::{Forest, Place};
-use crate::model::{ClientRecord, Flag, Flags, Interval, Nanos, ResultClass, ServerPhases, ServerSide};
+use crate::model::{
+    ClientRecord, Flag, Flags, Interval, Nanos, ResponseMetrics, ResultClass, ServerPhases, ServerSide,
+};
 
 /// What the spans of a request tell.
 pub struct ServerPart {
@@ -29,27 +31,42 @@ pub struct ServerPart {
 /// Places, paints and measures the spans under an entry span.
 pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>, flags: &mut Flags) -> ServerPart {
     sibling::place_engines(forest, entry);
-    if let Some(metrics) = record.and_then(|record| record.response_metrics) {
-        let placed = sibling::place_metrics(forest, entry, &metrics);
-        flags.set_if(placed == Metrics::Unplaced, Flag::ResponseMetricsUnplaced);
-    }
-    let painting = paint::paint(forest, entry, flags);
+    let metrics = record.and_then(|record| record.response_metrics);
+    let placed = metrics.map(|metrics| sibling::place_metrics(forest, entry, &metrics));
+    flags.set_if(placed == Some(Metrics::Unplaced), Flag::ResponseMetricsUnplaced);
     let client = record.and_then(|record| record.duration.or(record.wall));
     let at = server_time(forest, entry, client, flags);
+    let painting = paint::paint(forest, entry, at, flags);
     let ttft = at.and_then(|at| server_ttft(forest, entry, at, &painting, flags));
     let cut = at.zip(ttft).and_then(|(at, ttft)| {
         let inside = ttft >= Nanos::ZERO && ttft <= at.length();
         inside.then(|| painting.phases(Interval { start: at.start, end: at.start + ttft }, at))
     });
+    let phases = at.map(|at| painting.phases(at, at));
+    if let (Some(metrics), Some(Metrics::Told), Some(phases)) = (metrics, placed, &phases) {
+        flags.set_if(disagrees(&metrics, phases), Flag::SourceDisagreement);
+    }
     ServerPart {
         side: at.map(|at| ServerSide { entry: forest.node(entry).span.span_id, total: at.length(), ttft }),
-        phases: at.map(|at| painting.phases(at, at)),
+        phases,
         ttft: cut,
         at,
         told: labels::told(forest, entry, &painting),
         result: result_of(forest, entry),
         painting,
     }
+}
+
+/// Whether the answer's own timing and the spans tell another queue or generation, by more than 1 ms and 5 %.
+fn disagrees(metrics: &ResponseMetrics, phases: &ServerPhases) -> bool {
+    let apart = |told: Option<Nanos>, painted: Option<Nanos>| {
+        told.zip(painted).is_some_and(|(told, painted)| {
+            let tolerance = 1_000_000.max(told.max(painted).0 / 20);
+            (told - painted).0.abs() > tolerance
+        })
+    };
+    let generation = metrics.prefill.zip(metrics.decode).map(|(prefill, decode)| prefill + decode);
+    apart(metrics.queue, phases.gpu_queue) || apart(generation, phases.generation)
 }
 
 /// How the server says that it ended: by HTTP status, else by the span's status where that is ERROR.

@@ -5,7 +5,8 @@ use super::tree::{Forest, Node, Place};
 use crate::model::{ClockDomain, Interval, Nanos, ResponseMetrics, ServerPhase, SpanKind};
 use crate::normalise::dialect::{Anchor, Laid, Reading, Role, SubPhase};
 
-/// Hangs the engine spans that are siblings of the entry under the one call that can hold them, else under the entry.
+/// Hangs the engine spans that are siblings of the entry where they lie on its clock, else under the one call that can
+/// hold them, else under the entry.
 pub fn place_engines(forest: &mut Forest, entry: Place) {
     let parent = forest.node(entry).span.parent;
     let sibling = |forest: &Forest, place: Place| {
@@ -20,7 +21,8 @@ pub fn place_engines(forest: &mut Forest, entry: Place) {
         .into_iter()
         .map(|engine| {
             let length = forest.node(engine).interval.map_or(Nanos::ZERO, Interval::length);
-            (engine, the_one_call(forest, entry, length).unwrap_or(entry))
+            let by_time = forest.innermost_around(engine, entry);
+            (engine, by_time.or_else(|| the_one_call(forest, entry, length)).unwrap_or(entry))
         })
         .collect();
     for (engine, home) in homes {
@@ -37,6 +39,15 @@ fn the_one_call(forest: &Forest, entry: Place, length: Nanos) -> Option<Place> {
     };
     let mut calls = forest.subtree(entry).into_iter().filter(fits);
     calls.next().filter(|_| calls.next().is_none())
+}
+
+/// Whether a span below a call tells its queue or its generation.
+fn tells_inside(forest: &Forest, call: Place) -> bool {
+    let inner = |phase: ServerPhase| matches!(phase, ServerPhase::GpuQueue | ServerPhase::Generation);
+    forest.subtree(call).into_iter().skip(1).any(|place| {
+        let reading = &forest.node(place).reading;
+        reading.phase.is_some_and(inner) || reading.laid.iter().any(|laid| inner(laid.phase))
+    })
 }
 
 /// A span classed generation or provider, of kind CLIENT or a GenAI client span.
@@ -61,8 +72,10 @@ pub enum Metrics {
 
 /// Treats the answer's own timing as an engine's child of that length under the one call.
 pub fn place_metrics(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics) -> Metrics {
-    let told = |place: &Place| forest.node(*place).is_engine();
-    if forest.subtree(entry).iter().any(told) {
+    let calls: Vec<Place> = forest.subtree(entry).into_iter().filter(|place| is_call(forest.node(*place))).collect();
+    let engine = |place: &Place| forest.node(*place).is_engine();
+    let told = forest.subtree(entry).iter().any(engine) || calls.iter().any(|call| tells_inside(forest, *call));
+    if told {
         return Metrics::Told;
     }
     let parts = [

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{ClockDomain, Flag, Flags, Interval, Span, SpanId, SpanKind};
+use crate::model::{ClockDomain, Flag, Flags, Interval, Nanos, Span, SpanId, SpanKind};
 use crate::normalise::dialect::{Reading, Role};
 
 /// A span's place in a [`Forest`].
@@ -167,10 +167,7 @@ impl Forest {
             let own_claim = claim(&self.nodes[top]);
             let holders = by_domain.get(&self.nodes[top].domain).into_iter().flatten().copied();
             let mut inside: Vec<Place> = holders.filter(|place| self.holds(*place, top)).collect();
-            inside.sort_by_key(|place| {
-                let id = self.nodes[*place].span.span_id;
-                (size(&self.nodes[*place]), std::cmp::Reverse(id))
-            });
+            inside.sort_by_key(|place| self.nesting(*place));
             let parent = inside.into_iter().find(|place| {
                 let root = self.root_of(*place);
                 root != top && (own_claim.is_none() || claim(&self.nodes[root]) == own_claim)
@@ -184,6 +181,20 @@ impl Forest {
         let (a, b) = (&self.nodes[outer], &self.nodes[inner]);
         let (Some(around), Some(within)) = (a.interval, b.interval) else { return false };
         outer != inner && around.contains(within) && (around != within || a.span.span_id < b.span.span_id)
+    }
+
+    /// Sorts spans of one clock that lie around the same span, the innermost first.
+    fn nesting(&self, place: Place) -> (Option<Nanos>, std::cmp::Reverse<SpanId>) {
+        let node = &self.nodes[place];
+        (node.interval.map(Interval::length), std::cmp::Reverse(node.span.span_id))
+    }
+
+    /// The innermost span at or below `top` that lies around a span on the same clock; `None` where `top` does not.
+    pub fn innermost_around(&self, inner: Place, top: Place) -> Option<Place> {
+        let domain = &self.nodes[inner].domain;
+        let around = |place: &Place| self.nodes[*place].domain == *domain && self.holds(*place, inner);
+        let below = || self.subtree(top).into_iter().filter(around);
+        below().next().filter(|first| *first == top).and_then(|_| below().min_by_key(|place| self.nesting(*place)))
     }
 
     fn root_of(&self, mut place: Place) -> Place {

@@ -5,6 +5,7 @@ mod common;
 mod cases;
 mod cli;
 mod deployment;
+mod design;
 mod docs;
 mod ingest;
 mod joining;

@@ -37,7 +37,7 @@ pub struct Timing {
 impl Timing {
     /// Reads them.
     pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        Ok(Self {
+        let mut timing = Self {
             duration: fields.millis("duration_ms")?,
             wall: fields.millis("wall_ms")?,
             setup: setup(fields)?,
@@ -49,7 +49,10 @@ impl Timing {
             ttft: fields.millis("ttft_ms")?,
             ttft_visible: fields.millis("ttft_visible_ms")?,
             headers_only: headers_only(fields)?,
-        })
+        };
+        // Headers and nothing after them: that is where the record ends, whether or not it says so.
+        timing.headers_only |= timing.headers.is_some() && timing.duration.is_none() && timing.wall.is_none();
+        Ok(timing)
     }
 
     /// Whether what a record needs is there, and whether its parts agree.
