@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sample::Values;
-use crate::model::{Flag, Metric, Observation, ResultClass, State};
+use crate::model::{Flag, Flags, Metric, Observation, ResultClass, State};
 
 /// What the requests of a cell have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +103,11 @@ pub const fn is_cut_off(result: Option<ResultClass>) -> bool {
     matches!(result, Some(ResultClass::Timeout | ResultClass::Cancelled | ResultClass::Truncated))
 }
 
+/// Whether a value is what its metric says: a record that ends at the headers tells no duration of the whole answer.
+fn is_whole(metric: Metric, flags: Flags) -> bool {
+    !(flags.has(Flag::HeadersOnly) && matches!(metric, Metric::Duration | Metric::Wall))
+}
+
 /// Counts and values of the requests that share a key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
@@ -116,16 +121,15 @@ impl Cell {
     /// Adds one request of the cell's key. Only metrics that count in its state are kept.
     pub fn add(&mut self, observation: &Observation) {
         self.counts.add(observation);
+        let told = |metric: Metric| observation.readings.get(metric).filter(|_| is_whole(metric, observation.flags));
         for metric in Metric::ALL.iter().copied().filter(|metric| metric.counts_in(observation.state)) {
-            if let Some(value) = observation.readings.get(metric) {
+            if let Some(value) = told(metric) {
                 self.push(Series::Of(metric), value);
             }
         }
-        if is_cut_off(observation.result) && Metric::Ttft.counts_in(observation.state) {
-            let readings = &observation.readings;
-            if let Some(value) = readings.get(Metric::Ttft).or_else(|| readings.get(Metric::Duration)) {
-                self.push(Series::CensoredTtft, value);
-            }
+        let censored = is_cut_off(observation.result) && Metric::Ttft.counts_in(observation.state);
+        if censored && let Some(value) = told(Metric::Ttft).or_else(|| told(Metric::Duration)) {
+            self.push(Series::CensoredTtft, value);
         }
     }
 
@@ -155,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Flags, Readings, Slice, UnixNanos};
+    use crate::model::{Readings, Slice, UnixNanos};
 
     fn observation(state: State, result: ResultClass, value: f64) -> Observation {
         let mut readings = Readings::NONE;
@@ -192,6 +196,14 @@ mod tests {
         let excluded = observation(State::Excluded, ResultClass::Ok, 9.0);
         let cell = &cells([&excluded])[&CellKey::of(&excluded)];
         assert_eq!((cell.series.len(), cell.counts.excluded.get(&Flag::ClockInvalid)), (0, Some(&1)));
+    }
+
+    #[test]
+    fn a_record_that_ends_at_the_headers_has_no_duration_of_the_whole() {
+        let mut headers = observation(State::Matched, ResultClass::Ok, 9.0);
+        headers.flags.set(Flag::HeadersOnly);
+        let cell = &cells([&headers])[&CellKey::of(&headers)];
+        assert_eq!(cell.series.keys().copied().collect::<Vec<_>>(), [Series::Of(Metric::GpuQueue)]);
     }
 
     #[test]
