@@ -137,6 +137,22 @@ pub struct StreamSummary {
     pub tokens_after_first: Option<i64>,
 }
 
+impl StreamSummary {
+    /// Gaps over one second by all gaps, which are one fewer than the business events (design, section 5).
+    pub fn stall_rate(&self) -> Option<f64> {
+        share(self.gaps_over_1s?, self.business_events? - 1)
+    }
+
+    /// Business events that arrived in a batch by all of them.
+    pub fn batched_share(&self) -> Option<f64> {
+        share(self.batched_events?, self.business_events?)
+    }
+}
+
+fn share(part: i64, whole: i64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
 /// The answer's own timing, measured by the engine from scheduling on (design, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseMetrics {

@@ -1,13 +1,12 @@
 //! One request as JSON.
 
+mod of_request;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::join::ExplainedSpan;
-use crate::model::{
-    ClientSide, Completeness, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase, ServerPhases,
-    ServerSide, State, StreamSummary, TtftPhases,
-};
+use crate::model::{Completeness, JoinMethod, Request, ResultClass, ServerPhase, State};
 
 /// A request, and what its view shows beside it.
 #[derive(Debug, Clone)]
@@ -198,6 +197,8 @@ pub struct StreamAnswer {
     pub business_events: Option<i64>,
     /// Business events that arrived together with another.
     pub batched_events: Option<i64>,
+    /// Their share of the business events.
+    pub batched_share: Option<f64>,
     /// Gap between business events, median.
     pub p50_gap_ms: Option<f64>,
     /// Gap, 0.95-quantile.
@@ -208,6 +209,8 @@ pub struct StreamAnswer {
     pub max_gap_ms: Option<f64>,
     /// Gaps over one second.
     pub gaps_over_1s: Option<i64>,
+    /// Their share of all gaps.
+    pub stall_rate: Option<f64>,
     /// Whether the end marker came.
     pub done_received: Option<bool>,
     /// Highest sequence number seen.
@@ -268,10 +271,6 @@ pub struct SpanAnswer {
     pub painted: bool,
 }
 
-fn ms(nanos: Option<Nanos>) -> Option<f64> {
-    nanos.map(Nanos::as_millis)
-}
-
 impl TraceAnswer {
     /// The view of all requests of one trace; `None` where there is none.
     pub fn of(requests: &[Explained]) -> Option<Self> {
@@ -291,148 +290,6 @@ impl TraceAnswer {
         match self {
             Self::One(one) => std::slice::from_ref(one),
             Self::Several(several) => &several.requests,
-        }
-    }
-}
-
-impl From<&Explained> for RequestAnswer {
-    fn from(explained: &Explained) -> Self {
-        let request = &explained.request;
-        let phases = request.phases.as_ref();
-        Self {
-            trace_id: request.trace_id.to_string(),
-            client_span_id: request.client_span.map(|id| id.to_string()),
-            window_at: request.window_at.to_datetime().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
-            state: request.state,
-            flags: names(request.flags),
-            result: request.result,
-            completeness: request.completeness,
-            client: request.client.as_ref().map(ClientAnswer::from),
-            server: request.server.as_ref().map(ServerAnswer::from),
-            phases: phases.map(|phases| PhasesAnswer::new(request, phases)),
-            prefill_ms: ms(phases.and_then(|phases| phases.prefill)),
-            decode_ms: ms(phases.and_then(|phases| phases.decode)),
-            ttft: request.ttft.as_ref().map(TtftAnswer::from),
-            stream: request.stream.as_ref().map(StreamAnswer::from),
-            rates: RatesAnswer::from(&request.rates),
-            input_tokens: request.input_tokens,
-            output_tokens: request.output_tokens,
-            dimensions: request.dimensions.clone(),
-            revision: explained.revision,
-            join_method: request.join_method,
-            explained_ratio: explained_ratio(request),
-            spans: explained.spans.iter().map(SpanAnswer::from).collect(),
-        }
-    }
-}
-
-fn names(flags: Flags) -> Vec<String> {
-    flags.iter().map(|flag| flag.name().to_owned()).collect()
-}
-
-/// How much of the client's duration has an owner.
-fn explained_ratio(request: &Request) -> Option<f64> {
-    let duration = request.client.as_ref()?.duration.filter(|duration| duration.0 > 0)?;
-    let unattributed = request.phases.as_ref()?.unattributed;
-    Some((duration - unattributed).0 as f64 / duration.0 as f64)
-}
-
-impl From<&ClientSide> for ClientAnswer {
-    fn from(side: &ClientSide) -> Self {
-        Self {
-            duration_ms: ms(side.duration),
-            wall_ms: ms(side.wall),
-            setup_ms: ms(side.setup),
-            ttft_ms: ms(side.ttft),
-            ttft_visible_ms: ms(side.ttft_visible),
-            headers_ms: ms(side.headers),
-            client_queue_ms: ms(side.client_queue),
-            status: side.status,
-        }
-    }
-}
-
-impl From<&ServerSide> for ServerAnswer {
-    fn from(side: &ServerSide) -> Self {
-        let entry_span_id = side.entry.to_string();
-        Self { entry_span_id, total_ms: side.total.as_millis(), ttft_ms: ms(side.ttft) }
-    }
-}
-
-impl PhasesAnswer {
-    fn new(request: &Request, phases: &ServerPhases) -> Self {
-        Self {
-            network_envelope_ms: ms(request.network_envelope),
-            wall_envelope_ms: ms(request.wall_envelope),
-            gateway_ms: ms(phases.gateway),
-            gpu_queue_ms: ms(phases.gpu_queue),
-            generation_ms: ms(phases.generation),
-            provider_ms: phases.provider.as_millis(),
-            upstream_envelope_ms: phases.upstream_envelope.as_millis(),
-            unattributed_ms: phases.unattributed.as_millis(),
-        }
-    }
-}
-
-impl From<&TtftPhases> for TtftAnswer {
-    fn from(ttft: &TtftPhases) -> Self {
-        Self {
-            envelope_ms: ttft.envelope.as_millis(),
-            gateway_ms: ms(ttft.server.gateway),
-            gpu_queue_ms: ms(ttft.server.gpu_queue),
-            generation_ms: ms(ttft.server.generation),
-            provider_ms: ttft.server.provider.as_millis(),
-            upstream_envelope_ms: ttft.server.upstream_envelope.as_millis(),
-            unattributed_ms: ttft.server.unattributed.as_millis(),
-        }
-    }
-}
-
-impl From<&StreamSummary> for StreamAnswer {
-    fn from(stream: &StreamSummary) -> Self {
-        Self {
-            business_events: stream.business_events,
-            batched_events: stream.batched_events,
-            p50_gap_ms: ms(stream.p50_gap),
-            p95_gap_ms: ms(stream.p95_gap),
-            p99_gap_ms: ms(stream.p99_gap),
-            max_gap_ms: ms(stream.max_gap),
-            gaps_over_1s: stream.gaps_over_1s,
-            done_received: stream.done_received,
-            last_seq: stream.last_seq,
-            missing_seq: stream.missing_seq,
-            last_event_ms: ms(stream.last_event),
-            tokens_after_first: stream.tokens_after_first,
-        }
-    }
-}
-
-impl From<&Rates> for RatesAnswer {
-    fn from(rates: &Rates) -> Self {
-        Self {
-            rate_e2e: rates.rate_e2e,
-            rate_stream: rates.rate_stream,
-            rate_after_first: rates.rate_after_first,
-            tpot_ms: rates.tpot_ms,
-            generation_ms_per_output_token: rates.generation_ms_per_output_token,
-        }
-    }
-}
-
-impl From<&ExplainedSpan> for SpanAnswer {
-    fn from(span: &ExplainedSpan) -> Self {
-        Self {
-            span_id: span.span_id.to_string(),
-            parent_span_id: span.parent.map(|id| id.to_string()),
-            name: span.name.clone(),
-            kind: span.kind.name().to_owned(),
-            service: span.service.clone(),
-            start_offset_ms: ms(span.start_offset),
-            painted: span.painted,
-            duration_ms: ms(span.duration),
-            phase: span.phase,
-            rule: span.rule.clone(),
-            clock_domain: span.clock_domain.clone(),
         }
     }
 }
