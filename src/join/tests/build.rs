@@ -88,7 +88,7 @@ impl Build for Span {
     }
 }
 
-/// Reads the attributes that [`Build`] writes: `phase`, `role`, and milliseconds of `decode`, `prefill`, `queue`,
+/// Reads the attributes that [`Build`] writes: `phase`, `role`, `absent_is_zero`, and milliseconds of `decode`, `prefill`, `queue`,
 /// `prefix`, `first_token` and `first_token_event`.
 pub fn read(span: &Span) -> Reading {
     let text = |key| match span.attributes.get(key) {
@@ -107,9 +107,11 @@ pub fn read(span: &Span) -> Reading {
     ];
     let event = length("first_token_event").map(|offset| FirstToken { offset, source: FirstTokenSource::Event });
     let attribute = length("first_token").map(|offset| FirstToken { offset, source: FirstTokenSource::Attribute });
+    let phase = |key| text(key).and_then(|name| ServerPhase::ALL.into_iter().find(|phase| phase.name() == name));
     Reading {
         dialect: "test".into(),
-        phase: text("phase").and_then(|name| ServerPhase::ALL.into_iter().find(|phase| phase.name() == name)),
+        phase: phase("phase"),
+        absent_is_zero: phase("absent_is_zero").into_iter().collect(),
         role: match text("role") {
             Some("engine") => Role::Engine,
             Some("proxy") => Role::ProxyServer,

@@ -1,7 +1,7 @@
 //! Design, section 3: one test a rule.
 
 use super::build::*;
-use crate::model::{Flag, Nanos, ResponseMetrics, State, UnixNanos};
+use crate::model::{Flag, Nanos, ResponseMetrics, State, UnixNanos, Value};
 
 #[test]
 fn overlapping_children_count_once_by_strength() {
@@ -256,4 +256,17 @@ fn parent_links_in_a_ring_are_cut() {
     let spans =
         vec![span(1, 3, 0, 100).server(), span(2, 1, 10, 50).phase("generation"), span(3, 2, 20, 10).phase("gateway")];
     assert_eq!(phases(&join_one(spans, record(100))), [10, -1, 40, 0, 0, 50]);
+}
+
+#[test]
+fn a_system_that_leaves_out_a_phase_of_no_time_makes_it_known() {
+    let waits = |inner: crate::model::Span| {
+        let silent = Value::Str("gpu_queue".to_owned());
+        vec![span(1, 0, 0, 100).server().with("absent_is_zero", silent), inner]
+    };
+    let absent = join_one(waits(span(2, 1, 10, 50).phase("generation")), record(100));
+    assert_eq!(phases(&absent), [-1, 0, 50, 0, 0, 50]);
+    assert!(!absent.flags.has(Flag::QueueUnknown));
+    let told = join_one(waits(span(2, 1, 10, 50).phase("gpu_queue")), record(100));
+    assert_eq!(phases(&told), [-1, 50, -1, 0, 0, 50]);
 }
