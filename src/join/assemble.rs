@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::check::{self, Difference};
 use super::copies;
-use super::entry::{self, Entry};
+use super::entry::{Entry, Servers};
 use super::identity::{self, Claimant};
 use super::inputs::TraceInputs;
 use super::labels;
@@ -134,15 +134,16 @@ impl Claim {
 
 /// Who claims which entry span. Records that share one collide, and so do records of one identity that differ.
 fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
+    let servers = Servers::of(forest);
     if claimants.is_empty() {
-        let entry = entry::find(forest, None);
+        let entry = servers.entry(None);
         let lone = Claim { record: None, span_id: None, entry, collides: false };
         return if entry == Entry::Missing { Vec::new() } else { vec![lone] };
     }
     let mut claims = Vec::new();
     let mut sharing: HashMap<Place, usize> = HashMap::new();
     for claimant in claimants {
-        let entry = entry::find(forest, claimant.span_id);
+        let entry = servers.entry(claimant.span_id);
         if let Entry::Span(place) = entry {
             *sharing.entry(place).or_default() += 1;
         }

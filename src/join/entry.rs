@@ -1,6 +1,6 @@
 //! Which server span answers a client (design, section 3, rule 2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::tree::{Forest, Place};
 use crate::model::SpanId;
@@ -16,32 +16,73 @@ pub enum Entry {
     Missing,
 }
 
-/// The entry span of the client that names itself by `client_span`: the server span that has it as its parent, else the
-/// outermost server span, whichever client that one names.
-pub fn find(forest: &Forest, client_span: Option<SpanId>) -> Entry {
-    let servers: Vec<Place> = forest.places().filter(|place| forest.node(*place).is_server()).collect();
-    let Some(client) = client_span else { return outermost(forest, servers) };
-    let named = |place: &Place| forest.node(*place).span.parent == Some(client);
-    let children: Vec<Place> = servers.iter().copied().filter(named).collect();
-    if !children.is_empty() {
-        return outermost(forest, children);
-    }
-    if let Some(own) = forest.place_of(client) {
-        let below: Vec<Place> =
-            servers.iter().copied().filter(|place| forest.ancestors(*place).any(|up| up == own)).collect();
-        if !below.is_empty() {
-            return outermost(forest, below);
-        }
-    }
-    outermost(forest, servers)
+/// The server spans of a trace, arranged so that one search does not walk the whole trace: a trace may hold thousands of
+/// spans and be claimed by thousands of records.
+pub struct Servers<'a> {
+    forest: &'a Forest,
+    /// By the span id that they name as their parent.
+    children: HashMap<SpanId, Vec<Place>>,
+    /// The answer to a client that no span tells of: the outermost.
+    outermost: Entry,
 }
 
-/// The single one that no other lies around; an engine's yields to a gateway's, and one whose own clock is invalid to
-/// any other.
-fn outermost(forest: &Forest, candidates: Vec<Place>) -> Entry {
-    let among: BTreeSet<Place> = candidates.iter().copied().collect();
-    let outer: Vec<Place> =
-        candidates.into_iter().filter(|place| !forest.ancestors(*place).any(|up| among.contains(&up))).collect();
+impl<'a> Servers<'a> {
+    /// Of a trace.
+    pub fn of(forest: &'a Forest) -> Self {
+        let mut children: HashMap<SpanId, Vec<Place>> = HashMap::new();
+        let mut tops = Vec::new();
+        for place in forest.places().filter(|place| forest.node(*place).is_server()) {
+            if let Some(parent) = forest.node(place).span.parent {
+                children.entry(parent).or_default().push(place);
+            }
+            if !forest.ancestors(place).any(|up| forest.node(up).is_server()) {
+                tops.push(place);
+            }
+        }
+        Self { forest, children, outermost: standing(forest, tops) }
+    }
+
+    /// The entry span of the client that names itself by `client_span`: the server span that has it as its parent, else
+    /// the outermost server span, whichever client that one names.
+    pub fn entry(&self, client_span: Option<SpanId>) -> Entry {
+        let Some(client) = client_span else { return self.outermost };
+        if let Some(children) = self.children.get(&client) {
+            return standing(self.forest, self.outermost_of(children));
+        }
+        if let Some(own) = self.forest.place_of(client) {
+            let below = self.first_below(own);
+            if !below.is_empty() {
+                return standing(self.forest, below);
+            }
+        }
+        self.outermost
+    }
+
+    /// Those that no other of them lies around.
+    fn outermost_of(&self, places: &[Place]) -> Vec<Place> {
+        let among: BTreeSet<Place> = places.iter().copied().collect();
+        let is_inner = |place: Place| self.forest.ancestors(place).any(|up| among.contains(&up));
+        places.iter().copied().filter(|place| !is_inner(*place)).collect()
+    }
+
+    /// The server spans below a span that no other server span below it lies around.
+    fn first_below(&self, own: Place) -> Vec<Place> {
+        let mut found = Vec::new();
+        let mut open = self.forest.node(own).children.clone();
+        while let Some(place) = open.pop() {
+            let node = self.forest.node(place);
+            if node.is_server() {
+                found.push(place);
+            } else {
+                open.extend(&node.children);
+            }
+        }
+        found
+    }
+}
+
+/// The single one of the outermost; an engine's yields to a gateway's, and one whose own clock is invalid to any other.
+fn standing(forest: &Forest, outer: Vec<Place>) -> Entry {
     let gateways = prefer(outer, |place| !forest.node(place).is_engine());
     match prefer(gateways, |place| forest.node(place).interval.is_some()).as_slice() {
         [] => Entry::Missing,

@@ -1,6 +1,6 @@
 //! Which records of a trace are one request, which are several, and which cannot be told apart (design, section 6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::model::{ClientRecord, Dimensions, SpanId, UnixNanos};
 
@@ -25,18 +25,21 @@ pub struct Claimant {
 /// Sorts the records of a trace by identity. Of records that measure the same the first received is kept, with its
 /// labels.
 pub fn claimants(mut records: Vec<ArrivedRecord>) -> Vec<Claimant> {
-    records.sort_by(|a, b| {
-        let labels = |arrived: &ArrivedRecord| format!("{:?}", arrived.record);
-        a.received_at.cmp(&b.received_at).then_with(|| labels(a).cmp(&labels(b)))
-    });
+    records.sort_by_cached_key(|arrived| (arrived.received_at, written(&arrived.record)));
     let mut by_identity: BTreeMap<Option<SpanId>, Vec<ClientRecord>> = BTreeMap::new();
+    // A trace id that a client never changes brings thousands of records that differ: none is compared with all others.
+    let mut held = HashSet::new();
     for ArrivedRecord { record, .. } in records {
-        let held = by_identity.entry(record.span_id).or_default();
-        if !held.iter().any(|other| measured(other) == measured(&record)) {
-            held.push(record);
+        if held.insert(written(&measured(&record))) {
+            by_identity.entry(record.span_id).or_default().push(record);
         }
     }
     by_identity.into_iter().map(|(span_id, records)| Claimant { span_id, records }).collect()
+}
+
+/// A record as a text, which orders and tells apart what has no order of its own.
+fn written(record: &ClientRecord) -> String {
+    format!("{record:?}")
 }
 
 /// A record without its labels: what two uploads of one measurement share.

@@ -1,6 +1,7 @@
 //! The spans of a trace as a forest: parent links over the spans held, and time within one clock where a parent is
 //! unknown (design, section 3, rules 2 and 10).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{ClockDomain, Flag, Flags, Interval, Nanos, Span, SpanId, SpanKind};
@@ -46,6 +47,30 @@ impl Node {
 struct BodySend {
     parent: SpanId,
     at: Interval,
+}
+
+/// The tops that places hang under. A search shortens the way for those that follow (union-find with path halving), so
+/// that deep chains stay cheap.
+struct Roots {
+    up: Vec<Place>,
+}
+
+impl Roots {
+    fn of(nodes: &[Node]) -> Self {
+        Self { up: nodes.iter().enumerate().map(|(place, node)| node.parent.unwrap_or(place)).collect() }
+    }
+
+    fn find(&mut self, mut place: Place) -> Place {
+        while self.up[place] != place {
+            self.up[place] = self.up[self.up[place]];
+            place = self.up[place];
+        }
+        place
+    }
+
+    fn attach(&mut self, top: Place, parent: Place) {
+        self.up[top] = parent;
+    }
 }
 
 /// All spans of a trace, each once.
@@ -155,25 +180,34 @@ impl Forest {
 
     /// Hangs each top under the smallest span of its clock that it lies inside of.
     fn nest_by_time(&mut self, client_spans: &BTreeSet<SpanId>) {
-        let mut tops: Vec<Place> = (0..self.nodes.len()).filter(|place| self.nodes[*place].parent.is_none()).collect();
-        let size = |node: &Node| node.interval.map(Interval::length);
-        tops.sort_by_key(|place| (std::cmp::Reverse(size(&self.nodes[*place])), self.nodes[*place].span.span_id));
-        let mut by_domain: HashMap<ClockDomain, Vec<Place>> = HashMap::new();
-        for (place, node) in self.nodes.iter().enumerate() {
-            by_domain.entry(node.domain.clone()).or_default().push(place);
+        let size = |place: &Place| self.nodes[*place].interval.map(Interval::length);
+        let id = |place: &Place| self.nodes[*place].span.span_id;
+        let mut by_size: Vec<Place> = self.places().collect();
+        by_size.sort_by_key(|place| self.nesting(*place));
+        let mut tops: Vec<Place> = self.places().filter(|place| self.nodes[*place].parent.is_none()).collect();
+        tops.sort_by_key(|place| (Reverse(size(place)), id(place)));
+        let mut holders: HashMap<ClockDomain, Vec<Place>> = HashMap::new();
+        for place in by_size {
+            holders.entry(self.nodes[place].domain.clone()).or_default().push(place);
         }
+        let mut roots = Roots::of(&self.nodes);
         for top in tops {
-            let claim = |node: &Node| node.span.parent.filter(|id| client_spans.contains(id));
-            let own_claim = claim(&self.nodes[top]);
-            let holders = by_domain.get(&self.nodes[top].domain).into_iter().flatten().copied();
-            let mut inside: Vec<Place> = holders.filter(|place| self.holds(*place, top)).collect();
-            inside.sort_by_key(|place| self.nesting(*place));
-            let parent = inside.into_iter().find(|place| {
-                let root = self.root_of(*place);
-                root != top && (own_claim.is_none() || claim(&self.nodes[root]) == own_claim)
+            let own_claim = self.claim(top, client_spans);
+            let holders = holders.get(&self.nodes[top].domain).into_iter().flatten().copied();
+            let parent = holders.filter(|place| self.holds(*place, top)).find(|place| {
+                let root = roots.find(*place);
+                root != top && (own_claim.is_none() || self.claim(root, client_spans) == own_claim)
             });
-            self.nodes[top].parent = parent;
+            if let Some(parent) = parent {
+                self.nodes[top].parent = Some(parent);
+                roots.attach(top, parent);
+            }
         }
+    }
+
+    /// The client's span that a span names as its parent.
+    fn claim(&self, place: Place, client_spans: &BTreeSet<SpanId>) -> Option<SpanId> {
+        self.nodes[place].span.parent.filter(|id| client_spans.contains(id))
     }
 
     /// Whether `inner` lies inside `outer` in time; of two equal intervals the smaller span id is the outer.
@@ -184,9 +218,9 @@ impl Forest {
     }
 
     /// Sorts spans of one clock that lie around the same span, the innermost first.
-    fn nesting(&self, place: Place) -> (Option<Nanos>, std::cmp::Reverse<SpanId>) {
+    fn nesting(&self, place: Place) -> (Option<Nanos>, Reverse<SpanId>) {
         let node = &self.nodes[place];
-        (node.interval.map(Interval::length), std::cmp::Reverse(node.span.span_id))
+        (node.interval.map(Interval::length), Reverse(node.span.span_id))
     }
 
     /// The innermost span at or below `top` that lies around a span on the same clock; `None` where `top` does not.
@@ -195,13 +229,6 @@ impl Forest {
         let around = |place: &Place| self.nodes[*place].domain == *domain && self.holds(*place, inner);
         let below = || self.subtree(top).into_iter().filter(around);
         below().next().filter(|first| *first == top).and_then(|_| below().min_by_key(|place| self.nesting(*place)))
-    }
-
-    fn root_of(&self, mut place: Place) -> Place {
-        while let Some(parent) = self.nodes[place].parent {
-            place = parent;
-        }
-        place
     }
 
     /// One node.

@@ -160,3 +160,35 @@ fn the_clients_labels_win_and_the_servers_complete_them() {
     assert_eq!(request.dimensions.get(Dimension::Run), Some("r1"));
     assert_eq!(request.client_dimensions.get(Dimension::OutputRange), Some("output_129_256"));
 }
+
+/// Each comparison of all records with all others, or of all with all spans, would keep this from ending.
+#[test]
+fn thousands_of_records_on_thousands_of_nested_servers_are_still_told_apart() {
+    let chain = (1..=3_000_u64).map(|n| span(n, n - 1, n as i64, 10_000 - 2 * n as i64).server());
+    let mut records = Vec::new();
+    for n in 0..1_000 {
+        let mut unchanged = record(20_000 + n);
+        unchanged.span_id = Some(id(90_000));
+        let mut lost = record(20_000);
+        lost.span_id = Some(id(100_000 + n as u64));
+        records.extend([unchanged, lost]);
+    }
+    let explained = join(chain.collect(), records);
+    assert_eq!(explained.requests.len(), 2_000);
+    assert!(explained.requests.iter().all(|joined| joined.request.flags.has(Flag::TraceIdCollision)));
+}
+
+/// Spans of other clients lie around each of those whose parents are not held: only the client's own may hold them.
+#[test]
+fn a_span_whose_parent_is_unknown_is_not_hung_under_another_clients() {
+    let mut spans: Vec<_> = (1..=1_000_u64).map(|n| span(n, 0, 0, 10_000 - n as i64).server()).collect();
+    spans[0] = span(1, 90, 0, 9_999).server();
+    spans.push(span(2_000, 91, 1, 10).server());
+    let mut first = record(20_000);
+    first.span_id = Some(id(90));
+    let mut second = record(50);
+    second.span_id = Some(id(91));
+    let explained = join(spans, vec![first, second]);
+    let totals: Vec<_> = explained.requests.iter().map(|joined| joined.request.server.map(|side| side.total)).collect();
+    assert_eq!(totals, [Some(ms(9_999)), Some(ms(10))]);
+}
