@@ -104,7 +104,8 @@ pub(super) struct StoredArrival {
     pub(super) key: Key,
     pub(super) received_at: UnixNanos,
     pub(super) kind: i16,
-    pub(super) body: Vec<u8>,
+    /// Absent where it lies beyond [`MAX_TRACE_BYTES`].
+    pub(super) body: Option<Vec<u8>>,
 }
 
 /// How much of one trace is loaded, in bytes of stored bodies.
@@ -130,30 +131,30 @@ impl TraceArrivals {
         self.bytes
     }
 
-    /// Adds one row; a body beyond the bound is left out, one that cannot be read is counted.
+    /// Adds one row; a body that was left out is told by `truncated`, one that cannot be read is counted.
     pub(super) fn add(&mut self, row: &StoredArrival) {
         self.first_arrival = self.first_arrival.min(row.received_at);
         self.last_arrival = self.last_arrival.max(row.received_at);
-        if self.bytes + row.body.len() > MAX_TRACE_BYTES {
+        let Some(body) = &row.body else {
             self.truncated = true;
             return;
-        }
-        self.bytes += row.body.len();
-        if let Err(error) = self.read(row) {
+        };
+        self.bytes += body.len();
+        if let Err(error) = self.read(row, body) {
             self.unreadable += 1;
             tracing::error!(key = %hex::encode(row.key), kind = row.kind, %error, "a stored arrival cannot be read");
         }
     }
 
-    fn read(&mut self, row: &StoredArrival) -> Result<(), DecodeError> {
+    fn read(&mut self, row: &StoredArrival, body: &[u8]) -> Result<(), DecodeError> {
         match row.kind {
-            kind if kind == ArrivalKind::Spans as i16 => self.fragments.push(encode::decode_fragment(&row.body)?),
+            kind if kind == ArrivalKind::Spans as i16 => self.fragments.push(encode::decode_fragment(body)?),
             kind if kind == ArrivalKind::Record as i16 => {
                 let trace_id = TraceId::from_bytes(row.key).map_err(|error| DecodeError::Damaged(error.to_string()))?;
-                let record = encode::decode_record(trace_id, &row.body)?;
+                let record = encode::decode_record(trace_id, body)?;
                 self.records.push(ReceivedRecord { received_at: row.received_at, record });
             }
-            kind if kind == ArrivalKind::Alias as i16 => self.aliases.push(encode::decode_alias(&row.body)?),
+            kind if kind == ArrivalKind::Alias as i16 => self.aliases.push(encode::decode_alias(body)?),
             kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
         }
         Ok(())

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use super::arrival::{ArrivalKind, Key, StoredArrival, TraceArrivals};
+use super::arrival::{ArrivalKind, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::{self, COLUMNS, RequestRow};
@@ -18,14 +18,19 @@ use crate::model::{TraceId, UnixNanos};
 const MAX_TRACE_ARRIVALS: i64 = 4096;
 
 /// The limit inside keeps the plan at one index probe a key, whatever the planner believes of a table that has just
-/// begun to grow, and bounds what one trace may cost.
+/// begun to grow, and bounds what one trace may cost. Bodies beyond [`MAX_TRACE_BYTES`] stay where they are: only their
+/// lengths are read.
 const LOAD_ARRIVALS: &str = "
     select wanted.key, found.received_at, found.kind, found.body
     from unnest($1::uuid[]) as wanted (key)
     cross join lateral (
-        select received_at, kind, body from arrival
-        where arrival.key = wanted.key and arrival.received_at >= $2
-        limit $3
+        select received_at, kind, case when sum(octet_length(body)) over running <= $4 then body end as body
+        from (
+            select received_at, kind, body from arrival
+            where arrival.key = wanted.key and arrival.received_at >= $2
+            limit $3
+        ) as held
+        window running as (rows unbounded preceding)
     ) as found";
 
 const KNOWN_RECORDS: &str = "
@@ -116,7 +121,8 @@ pub(super) async fn load_arrivals(
     since: DateTime<Utc>,
 ) -> Result<HashMap<Key, TraceArrivals>, sqlx::Error> {
     let wanted: Vec<Uuid> = keys.iter().copied().map(Uuid::from_bytes).collect();
-    let query = sqlx::query(LOAD_ARRIVALS).bind(wanted).bind(since).bind(MAX_TRACE_ARRIVALS);
+    let query =
+        sqlx::query(LOAD_ARRIVALS).bind(wanted).bind(since).bind(MAX_TRACE_ARRIVALS).bind(MAX_TRACE_BYTES as i64);
     let mut rows = query.fetch(connection);
     let mut stored: Vec<StoredArrival> = Vec::new();
     let mut found: HashMap<Key, TraceArrivals> = HashMap::new();

@@ -243,3 +243,30 @@ async fn label_tuples_beyond_the_cap_share_the_overflow_bucket() {
         assert_eq!(rows[0].request.dimensions.get(Dimension::Model), fits.then_some(model));
     }
 }
+
+#[tokio::test]
+async fn of_a_trace_that_never_ends_a_bounded_part_is_loaded() {
+    let (_database, store) = store().await;
+    let mut fragment = native_spans(1, UnixNanos::now());
+    let of_one = fragment.spans.clone();
+    // About two megabytes, which do not compress to less than the bound.
+    for number in 0..1_500 {
+        for span in &of_one {
+            let mut span = span.clone();
+            span.name = format!("{number} {}", format!("{:016x}", number * 0x9e37_79b9_u64).repeat(14));
+            fragment.spans.push(span);
+        }
+    }
+    let arrival = Arrival::spans(trace(1), &fragment);
+    let fits = (16 << 20) / arrival.body.len();
+    for _ in 0..fits + 2 {
+        store.submit(vec![arrival.clone()]).await.expect("committed");
+    }
+    let last = UnixNanos::now();
+    store.submit(vec![arrival.clone()]).await.expect("committed");
+
+    let held = store.trace(trace(1)).await.expect("an answer").expect("it is kept");
+    assert!(held.truncated, "its flag");
+    assert_eq!(held.fragments.len(), fits);
+    assert!(held.last_arrival >= last - Nanos(1000), "what is left out still tells when it came");
+}
