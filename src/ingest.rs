@@ -17,6 +17,8 @@ use crate::store::{Arrival, Store, SubmitError};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;
+/// The same for the records of an upload.
+const HEAVY_RECORDS: usize = 2_000;
 
 /// Takes in what listeners receive.
 #[derive(Clone)]
@@ -50,14 +52,13 @@ impl Ingest {
     }
 
     async fn records(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
-        let mut outcome = RecordOutcome::default();
-        let mut records = Vec::with_capacity(raw.len());
-        for (index, raw) in raw.into_iter().enumerate() {
-            match read(raw, &mut outcome.ignored_fields) {
-                Ok(record) => records.push(record),
-                Err((field, reason)) => outcome.rejected.push(RejectedRecord { index, field, reason }),
-            }
-        }
+        let (records, mut outcome) = if raw.len() > HEAVY_RECORDS {
+            tokio::task::spawn_blocking(move || read_all(raw)).await.map_err(|_| Refusal::Invalid {
+                message: "this upload could not be read: please report it".to_owned(),
+            })?
+        } else {
+            read_all(raw)
+        };
         let fresh = self.fresh(&records).await?;
         outcome.accepted = fresh.len() as u64;
         outcome.duplicates = (records.len() - fresh.len()) as u64;
@@ -96,6 +97,19 @@ impl Ingest {
             Err(_) => Err(unavailable("it did not answer in time")),
         }
     }
+}
+
+/// The records of an upload, and what became of the others.
+fn read_all(raw: Vec<RawRecord>) -> (Vec<ClientRecord>, RecordOutcome) {
+    let mut outcome = RecordOutcome::default();
+    let mut records = Vec::with_capacity(raw.len());
+    for (index, raw) in raw.into_iter().enumerate() {
+        match read(raw, &mut outcome.ignored_fields) {
+            Ok(record) => records.push(record),
+            Err((field, reason)) => outcome.rejected.push(RejectedRecord { index, field, reason }),
+        }
+    }
+    (records, outcome)
 }
 
 fn read(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (String, String)> {

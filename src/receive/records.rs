@@ -21,6 +21,9 @@ use super::limits::Limits;
 use super::meter::Transport;
 use super::problem::{Problem, UploadProblem};
 
+/// What a member takes beside its text, however short that is: itself, why it is refused, and its line in the answer.
+const MEMBER_BYTES: usize = 256;
+
 /// Hands uploads of client records on. Clones share everything.
 #[derive(Clone)]
 pub struct RecordDoor {
@@ -155,7 +158,9 @@ fn read_records(received: ReceivedBody, format: Format) -> Result<(Vec<RawRecord
     if format == Format::Json && bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(invalid("the body is empty: send a client record or an array of them".to_owned()));
     }
-    Ok((split(format, &bytes, &limit)?, bytes.len()))
+    let records = split(format, &bytes, &limit)?;
+    reservation.grow(records.len() * MEMBER_BYTES)?;
+    Ok((records, bytes.len()))
 }
 
 fn invalid(message: String) -> BodyError {

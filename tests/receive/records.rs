@@ -138,3 +138,22 @@ async fn what_passes_is_refused_with_a_delay() {
     let answer = post(running.addr, RECORDS, JSON, "", b"{}".to_vec()).await;
     assert_problem(&answer, StatusCode::BAD_REQUEST, "cannot be stored");
 }
+
+#[tokio::test]
+async fn members_count_beside_their_text() {
+    let limits = Limits::default();
+    let small = Limits {
+        records_body: limits.records_body.with_bytes(1 << 20),
+        grpc_message: limits.grpc_message.with_bytes(1 << 20),
+        http_body: limits.http_body.with_bytes(1 << 20),
+        in_flight: limits.in_flight.with_bytes(3 << 20),
+        ..limits
+    };
+    let running = start(Door::Records, small).await;
+    running.intake.answer_records(taken(1000));
+    let few = post(running.addr, RECORDS, LINES, "", b"{}\n".repeat(1000)).await;
+    assert_eq!(few.status, StatusCode::OK, "{}", few.text());
+    let many = post(running.addr, RECORDS, LINES, "", b"{}\n".repeat(15_000)).await;
+    assert_problem(&many, StatusCode::BAD_REQUEST, "--max-in-flight-bytes");
+    assert_eq!(running.budget.used(), 0);
+}
