@@ -89,7 +89,7 @@ pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
         text.push_str(&format!("{heading}\n{}\n\n", table(group, all)));
     }
     if groups.is_empty() {
-        text.push_str("no requests in this window\n\n");
+        text.push_str("no requests of this result in this window; --result all counts failed and cut-off ones too\n\n");
     }
     text.push_str(&coverage(&answer["coverage"]));
     Ok(text)
@@ -213,7 +213,11 @@ mod tests {
     #[test]
     fn an_empty_window_says_so() {
         let text = report(&json!({"groups": [], "coverage": {"client_records": 0}}), false).expect("a report");
-        assert_eq!(text, "no requests in this window\n\njoined 0 of 0 client records\n");
+        assert_eq!(
+            text,
+            "no requests of this result in this window; --result all counts failed and cut-off ones too\n\n\
+             joined 0 of 0 client records\n"
+        );
     }
 
     #[test]
