@@ -5,8 +5,8 @@
 create table arrival (
     received_at timestamptz not null,
     identity    bigint,              -- client records only: a digest of the record's identity and measured fields
-    key         uuid not null,       -- the trace id, or a digest of a request id
-    kind        smallint not null,   -- 0 spans, 1 client record, 3 alias; 2 is kept for streaming events
+    key         uuid not null,       -- the trace id
+    kind        smallint not null,   -- 0 spans, 1 client record
     body        bytea not null,      -- the crate's own versioned encoding
     constraint arrival_body_bounded check (octet_length(body) <= 16777216)
 ) partition by range (received_at);

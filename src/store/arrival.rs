@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::encode::{self, DecodeError};
 use crate::model::{ClientRecord, Fragment, TraceId, UnixNanos};
 
-/// What an arrival is found by: a trace id, or a digest of a request id.
+/// What an arrival is found by: its trace id.
 pub type Key = [u8; 16];
 
 /// What an arrival's body holds. The number is stored: never reuse one.
@@ -16,8 +16,6 @@ pub enum ArrivalKind {
     Spans = 0,
     /// A client record.
     Record = 1,
-    /// The trace that a request id belongs to.
-    Alias = 3,
 }
 
 /// One row to be.
@@ -62,12 +60,6 @@ impl Arrival {
             records: 1,
         }
     }
-
-    /// A request id, as a key, that a trace carries.
-    pub fn alias(key: Key, trace_id: TraceId, since: Option<UnixNanos>) -> Self {
-        let body = encode::encode_alias(trace_id).into();
-        Self { key, kind: ArrivalKind::Alias, identity: 0, since, body, records: 0 }
-    }
 }
 
 /// A client record and when it came.
@@ -90,8 +82,6 @@ pub struct TraceArrivals {
     pub fragments: Vec<Fragment>,
     /// Client records.
     pub records: Vec<ReceivedRecord>,
-    /// Traces that carry this request id.
-    pub aliases: Vec<TraceId>,
     /// Whether more arrived than is loaded of one trace.
     pub truncated: bool,
     /// Bodies that could not be read.
@@ -119,7 +109,6 @@ impl TraceArrivals {
             last_arrival: at,
             fragments: Vec::new(),
             records: Vec::new(),
-            aliases: Vec::new(),
             truncated: false,
             unreadable: 0,
             bytes: 0,
@@ -154,7 +143,6 @@ impl TraceArrivals {
                 let record = encode::decode_record(trace_id, body)?;
                 self.records.push(ReceivedRecord { received_at: row.received_at, record });
             }
-            kind if kind == ArrivalKind::Alias as i16 => self.aliases.push(encode::decode_alias(body)?),
             kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
         }
         Ok(())

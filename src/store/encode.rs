@@ -14,8 +14,6 @@ pub(super) use fragment::{decode_fragment, encode_fragment};
 pub use record::record_identity;
 pub(super) use record::{decode_record, encode_record};
 
-use crate::model::TraceId;
-
 /// Why a stored body cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecodeError {
@@ -51,20 +49,4 @@ fn open<M: Message + Default>(body: &[u8]) -> Result<M, DecodeError> {
         return Err(DecodeError::Version(*version));
     }
     M::decode(message).map_err(|error| DecodeError::Damaged(error.to_string()))
-}
-
-/// The body of an alias: the trace that a request id belongs to.
-pub(super) fn encode_alias(trace_id: TraceId) -> Vec<u8> {
-    let mut body = vec![VERSION];
-    body.extend_from_slice(trace_id.as_bytes());
-    body
-}
-
-/// Reads what [`encode_alias`] wrote.
-pub(super) fn decode_alias(body: &[u8]) -> Result<TraceId, DecodeError> {
-    let (version, id) = body.split_first().ok_or(DecodeError::Empty)?;
-    if *version != VERSION {
-        return Err(DecodeError::Version(*version));
-    }
-    TraceId::from_slice(id).map_err(|error| DecodeError::Damaged(error.to_string()))
 }

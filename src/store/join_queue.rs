@@ -183,21 +183,8 @@ impl Claim {
         Ok(found)
     }
 
-    /// Loads what arrived under other keys, such as the traces that share a request id.
-    ///
-    /// # Errors
-    /// [`StoreError::Database`].
-    pub async fn related(&mut self, keys: HashSet<Key>) -> Result<HashMap<Key, TraceArrivals>, StoreError> {
-        let found = self.load(keys).await?;
-        for trace in found.values() {
-            self.cover(trace.first_arrival, trace.last_arrival);
-        }
-        Ok(found)
-    }
-
     async fn load(&mut self, keys: HashSet<Key>) -> Result<HashMap<Key, TraceArrivals>, sqlx::Error> {
-        let since = keys.iter().filter_map(|key| self.since.get(key)).min().copied();
-        let since = since.or_else(|| self.since.values().min().copied()).unwrap_or_default();
+        let since = keys.iter().filter_map(|key| self.since.get(key)).min().copied().unwrap_or_default();
         let keys: Vec<Key> = keys.into_iter().collect();
         load_arrivals(&mut self.connection, &keys, since).await
     }
