@@ -70,11 +70,13 @@ impl Database {
         cpu::parent(own.unsigned_abs())
     }
 
-    /// Waits until no trace is left to be joined; returns when that was.
-    pub async fn joined(&mut self) -> anyhow::Result<Instant> {
+    /// Waits until no trace is left to be joined that was acknowledged by now; returns when that was. Traces that had
+    /// waited for one of their sides stay queued until their join deadline, though they were joined long before.
+    pub async fn joined(&mut self, settle: Duration) -> anyhow::Result<Instant> {
         let begun = Instant::now();
+        let last_due = chrono::Utc::now() + settle;
         while begun.elapsed() < PATIENCE {
-            let query = sqlx::query_scalar("select exists (select from join_queue)");
+            let query = sqlx::query_scalar("select exists (select from join_queue where due_at <= $1)").bind(last_due);
             let waiting: bool = query.fetch_one(&mut self.connection).await?;
             if !waiting {
                 return Ok(Instant::now());

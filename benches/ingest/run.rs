@@ -48,7 +48,7 @@ pub async fn run(postgres: &Postgres, plan: Plan, name: &str) -> anyhow::Result<
     let before = Used::now(server.pid(), postmaster)?;
     let (sent, begun) = sender::send(&server.addresses, plan).await?;
     let acknowledging = begun.elapsed();
-    let joined = database.joined().await?;
+    let joined = database.joined(SETTLE).await?;
     let used = Used::now(server.pid(), postmaster)?.since(before);
 
     let stored = database.stored().await?;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -19,6 +19,8 @@ pub struct Addresses {
 pub struct Server {
     pub addresses: Addresses,
     child: Child,
+    /// Kept open, so that the server may go on writing.
+    _output: BufReader<ChildStdout>,
 }
 
 impl Server {
@@ -31,9 +33,9 @@ impl Server {
             command.args([door, "127.0.0.1:0"]);
         }
         let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start the server")?;
-        let output = child.stdout.take().context("its output is piped")?;
-        match read_addresses(BufReader::new(output)) {
-            Ok(addresses) => Ok(Self { addresses, child }),
+        let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
+        match read_addresses(&mut output) {
+            Ok(addresses) => Ok(Self { addresses, child, _output: output }),
             Err(error) => {
                 child.kill()?;
                 Err(error)
@@ -65,7 +67,7 @@ impl Drop for Server {
 }
 
 /// From the lines that it prints when it is ready.
-fn read_addresses(output: impl BufRead) -> anyhow::Result<Addresses> {
+fn read_addresses(output: &mut impl BufRead) -> anyhow::Result<Addresses> {
     let mut otlp_grpc = None;
     for line in output.lines() {
         let line = line?.to_lowercase();
