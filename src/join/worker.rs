@@ -53,7 +53,7 @@ fn nanos(duration: Duration) -> Nanos {
 }
 
 /// Queue rows taken by one claim: each stands for one commit, of up to some thousand traces.
-const ROWS_PER_CLAIM: u32 = 64;
+const ROWS_PER_CLAIM: u32 = 256;
 
 /// Pause after a round that found nothing due.
 const IDLE: Duration = Duration::from_millis(200);
@@ -100,24 +100,31 @@ async fn round(store: &Store, rules: &JoinRules, stop: &CancellationToken) -> an
 }
 
 async fn work_through(mut claim: Claim, rules: &JoinRules, now: UnixNanos) -> anyhow::Result<()> {
-    let mut settled = Vec::new();
-    for (key, trace) in claim.arrivals().await? {
-        let Ok(trace_id) = TraceId::from_bytes(key) else { continue };
-        if rules.progress(&trace, now).settled {
-            settled.push((trace_id, trace));
-        } else {
-            claim.requeue(key, trace.last_arrival + nanos(rules.settle));
+    let mut joined = Vec::new();
+    while claim.has_more() {
+        let mut settled = Vec::new();
+        for (key, trace) in claim.arrivals().await? {
+            let Ok(trace_id) = TraceId::from_bytes(key) else { continue };
+            if rules.progress(&trace, now).settled {
+                settled.push((trace_id, trace));
+            } else {
+                claim.requeue(key, trace.last_arrival + nanos(rules.settle));
+            }
         }
+        joined.append(&mut join_all(settled, rules.clone(), now).await?);
     }
-    let joined = {
-        let rules = rules.clone();
-        tokio::task::spawn_blocking(move || {
-            settled.into_iter().map(|(id, trace)| join(id, trace, &rules, now)).collect()
-        })
-        .await
-        .context("joining was cut short")?
-    };
     write(claim, joined).await
+}
+
+async fn join_all(
+    settled: Vec<(TraceId, TraceArrivals)>,
+    rules: JoinRules,
+    now: UnixNanos,
+) -> anyhow::Result<Vec<JoinedTrace>> {
+    let joining = tokio::task::spawn_blocking(move || {
+        settled.into_iter().map(|(id, trace)| join(id, trace, &rules, now)).collect()
+    });
+    joining.await.context("joining was cut short")
 }
 
 /// What a trace was joined to.

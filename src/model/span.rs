@@ -29,14 +29,14 @@ impl Attributes {
     /// Sorts by key; of equal keys the last value wins, as in OTLP's maps.
     pub fn new(mut pairs: Vec<(Cow<'static, str>, Value)>) -> Self {
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut unique: Vec<(Cow<'static, str>, Value)> = Vec::with_capacity(pairs.len());
-        for pair in pairs {
-            match unique.last_mut() {
-                Some(last) if last.0 == pair.0 => last.1 = pair.1,
-                _ => unique.push(pair),
+        pairs.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(&mut kept.1, &mut later.1);
             }
-        }
-        Self(unique)
+            same
+        });
+        Self(pairs)
     }
 
     /// The value under a key.

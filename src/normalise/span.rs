@@ -13,6 +13,9 @@ use super::refusal::SpanError;
 use super::{allow, text};
 use crate::model::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, TraceId, UnixNanos, Value};
 
+/// Most spans have no more attributes that are kept.
+const EXPECTED: usize = 8;
+
 /// How many members are kept of a list.
 const MAX_LIST: usize = 16;
 
@@ -28,7 +31,7 @@ pub struct Trimmed {
 
 /// Keeps what the allow-list names; the rest is dropped unread.
 pub fn trim(wire: Vec<KeyValue>, allowed: fn(&str) -> Option<&'static str>) -> Trimmed {
-    let mut kept = Vec::new();
+    let mut kept = Vec::with_capacity(wire.len().min(EXPECTED));
     let mut dropped = 0;
     let mut repaired = false;
     for pair in wire {

@@ -54,7 +54,10 @@ pub struct Claim {
     store: Store,
     connection: PoolConnection<Postgres>,
     bucket: i16,
+    /// Not loaded yet.
     work: Vec<Work>,
+    taken: HashSet<Key>,
+    bytes: usize,
     since: HashMap<Key, DateTime<Utc>>,
     span: Option<(UnixNanos, UnixNanos)>,
     existing: HashSet<TraceId>,
@@ -119,6 +122,8 @@ impl Claim {
             connection,
             bucket,
             work: Vec::new(),
+            taken: HashSet::new(),
+            bytes: 0,
             since: HashMap::new(),
             span: None,
             existing: HashSet::new(),
@@ -157,30 +162,44 @@ impl Claim {
         keys
     }
 
-    /// Loads what arrived of the claimed traces. What exceeds the claim's memory is left for a later claim and is not in
-    /// the answer; nor is a trace of which nothing is kept any more.
+    /// Whether there are traces that [`Claim::arrivals`] has not looked for yet.
+    pub fn has_more(&self) -> bool {
+        !self.work.is_empty()
+    }
+
+    /// Loads what arrived of the next claimed traces, some hundreds at a time, so that a claim takes little memory and
+    /// what it takes stays in the processor's caches. What exceeds the claim's bound is left for a later claim and is
+    /// not in the answer; nor is a trace of which nothing is kept any more.
     ///
     /// # Errors
     /// [`StoreError::Database`].
     pub async fn arrivals(&mut self) -> Result<HashMap<Key, TraceArrivals>, StoreError> {
-        let mut found = HashMap::new();
-        let mut bytes = 0;
-        let mut pending = std::mem::take(&mut self.work).into_iter().peekable();
-        while pending.peek().is_some() && bytes < MAX_CLAIM_BYTES {
-            let mut keys: HashSet<Key> = HashSet::new();
-            while let Some(work) = pending.next_if(|_| keys.len() < KEYS_PER_LOAD) {
-                keys.extend(work.keys.as_chunks::<16>().0);
-            }
-            keys.retain(|key| !found.contains_key(key));
-            let loaded = self.load(keys).await?;
-            bytes += loaded.values().map(TraceArrivals::bytes).sum::<usize>();
-            found.extend(loaded);
+        if self.bytes >= MAX_CLAIM_BYTES {
+            self.put_back.append(&mut self.work);
+            return Ok(HashMap::new());
         }
-        self.put_back.extend(pending);
+        let keys = self.next_keys();
+        let found = self.load(keys).await?;
         for trace in found.values() {
+            self.bytes += trace.bytes();
             self.cover(trace.first_arrival, trace.last_arrival);
         }
         Ok(found)
+    }
+
+    /// The keys of the next rows, those aside that were taken before.
+    fn next_keys(&mut self) -> HashSet<Key> {
+        let mut keys = HashSet::new();
+        let mut rows = 0;
+        while let Some(work) = self.work.get(rows)
+            && keys.len() < KEYS_PER_LOAD
+        {
+            keys.extend(work.keys.as_chunks::<16>().0);
+            rows += 1;
+        }
+        self.work.drain(..rows);
+        keys.retain(|key| self.taken.insert(*key));
+        keys
     }
 
     async fn load(&mut self, keys: HashSet<Key>) -> Result<HashMap<Key, TraceArrivals>, sqlx::Error> {
@@ -275,7 +294,9 @@ impl Claim {
         let requeued = std::mem::take(&mut self.requeued).into_iter();
         // Their records were counted as waiting until now; from now on their rows say that they are pending.
         let again = requeued.map(|((due_at, since), keys)| Work { due_at, since, records: 0, keys });
-        let work: Vec<Work> = std::mem::take(&mut self.put_back).into_iter().chain(again).collect();
+        // What nobody loaded is left for a later claim as well.
+        let left = std::mem::take(&mut self.work).into_iter().chain(std::mem::take(&mut self.put_back));
+        let work: Vec<Work> = left.chain(again).collect();
         if !work.is_empty() {
             sqlx::query(PUT_BACK)
                 .bind(self.bucket)

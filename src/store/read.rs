@@ -150,13 +150,14 @@ fn gather(stored: &mut Vec<StoredArrival>, found: &mut HashMap<Key, TraceArrival
     }
 }
 
+/// By place, since looking up columns by name is a good part of reading so small a row.
 fn read_arrival(row: &PgRow) -> Result<StoredArrival, sqlx::Error> {
-    let key: Uuid = row.try_get("key")?;
-    let received_at: DateTime<Utc> = row.try_get("received_at")?;
+    let key: Uuid = row.try_get(0)?;
+    let received_at: DateTime<Utc> = row.try_get(1)?;
     Ok(StoredArrival {
         key: key.into_bytes(),
         received_at: UnixNanos::from_datetime(received_at),
-        kind: row.try_get("kind")?,
-        body: row.try_get("body")?,
+        kind: row.try_get(2)?,
+        body: row.try_get(3)?,
     })
 }

@@ -354,7 +354,8 @@ impl<'a> Reader<'a> {
     }
 
     fn attributes(&mut self, count: u32) -> Result<Attributes, DecodeError> {
-        let mut pairs = Vec::new();
+        let left = self.body.keys.len().saturating_sub(self.next_attribute);
+        let mut pairs = Vec::with_capacity(left.min(count as usize));
         for _ in 0..count {
             let place = self.next_attribute;
             self.next_attribute += 1;
