@@ -220,12 +220,25 @@ async fn a_requeued_trace_comes_back_when_it_is_due() {
     store.submit(both(1)).await.expect("committed");
     let due_at = settled() + Nanos(3_600_000_000_000);
     let mut claimed = claim(&store, settled()).await.expect("it has settled");
+    claimed.arrivals().await.expect("arrivals");
     claimed.requeue(*trace(1).as_bytes(), due_at);
     claimed.commit().await.expect("committed");
     assert_eq!(store.unsettled_records().await.expect("a number"), 0, "its row says that it is pending");
     assert!(claim(&store, due_at - Nanos(1_000_000)).await.is_none(), "not yet");
     let mut again = claim(&store, due_at).await.expect("it is due");
     assert_eq!(again.arrivals().await.expect("arrivals").len(), 1);
+}
+
+#[tokio::test]
+async fn a_trace_that_nobody_loaded_stays_queued() {
+    let (_database, store) = store().await;
+    store.submit(both(1)).await.expect("committed");
+    let claimed = claim(&store, settled()).await.expect("it has settled");
+    assert!(claimed.has_more());
+    claimed.commit().await.expect("committed");
+    let mut again = claim(&store, settled()).await.expect("it is still there");
+    assert_eq!(again.arrivals().await.expect("arrivals").len(), 1);
+    assert!(!again.has_more());
 }
 
 #[tokio::test]
