@@ -18,4 +18,4 @@ pub mod summary;
 
 pub use answer::{Answer, Contents, Group, Question, Window};
 pub use quantile::Quantile;
-pub use reader::{ReadError, Reader};
+pub use reader::{MAX_GROUPS, ReadError, Reader};

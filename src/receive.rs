@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod budget;
+pub mod http_server;
 pub mod intake;
 pub mod limits;
 pub mod meter;

@@ -15,16 +15,12 @@ mod stored_windows;
 pub mod trace;
 
 use std::any::Any;
-use std::future::IntoFuture;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use utoipa::openapi::OpenApi;
@@ -35,9 +31,6 @@ use self::source::{Readiness, TraceSource, WindowSource};
 
 #[cfg(test)]
 mod tests;
-
-/// How long open calls may finish when the process stops.
-const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// What the resources read from.
 #[derive(Clone)]
@@ -76,24 +69,4 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
 
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     ApiError::internal("a handler panicked").into_response()
-}
-
-/// Serves `router` on `listener` until `stop`, then lets open calls finish for ten seconds at most.
-///
-/// # Errors
-/// A failure of the listener.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    let shutdown = stop.clone().cancelled_owned();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(shutdown).into_future();
-    let overdue = async {
-        stop.cancelled().await;
-        tokio::time::sleep(DRAIN_GRACE).await;
-    };
-    tokio::select! {
-        served = serving => served,
-        () = overdue => {
-            tracing::warn!(grace = ?DRAIN_GRACE, "http calls were still open when the program stopped");
-            Ok(())
-        }
-    }
 }

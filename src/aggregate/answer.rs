@@ -91,6 +91,11 @@ impl Question {
         coverage(contents, &scope, &Tellers::of(&contents.dictionary, &scope))
     }
 
+    /// How many groups the answer has.
+    pub fn group_count(&self, contents: &Contents) -> usize {
+        self.groups(contents, &Scope::of(&self.selection)).len()
+    }
+
     /// The stored ids of the labels whose requests can count, out of all in the window.
     pub fn needed_labels(&self, dictionary: &Dictionary) -> BTreeSet<i64> {
         let scope = Scope::of(&self.selection);

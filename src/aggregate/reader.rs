@@ -18,7 +18,15 @@ pub enum ReadError {
     /// A stored rollup is corrupt.
     #[error(transparent)]
     Rollup(#[from] DecodeError),
+    /// More groups than are answered at once: each has its own coverage over the whole window.
+    #[error(
+        "this window has {0} groups, more than the {MAX_GROUPS} that are answered at once; filter, or group by less"
+    )]
+    TooManyGroups(usize),
 }
+
+/// Groups of one answer.
+pub const MAX_GROUPS: usize = 200;
 
 /// Reads windows from the store.
 #[derive(Clone)]
@@ -44,6 +52,10 @@ impl Reader {
         let asked = question.selection.window;
         let served = Slice::whole_minutes(asked);
         let mut survey = Survey::of(&mut snapshot, question, served).await?;
+        let groups = question.group_count(&survey.contents);
+        if groups > MAX_GROUPS {
+            return Err(ReadError::TooManyGroups(groups));
+        }
         let now = UnixNanos::now();
         let has_all_rows = survey.rollups.iter().all(|row| self.store.keeps_rows_of(row.slice, now));
         if has_all_rows && survey.contents.requests() < EXACT_BELOW {

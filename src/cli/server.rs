@@ -24,7 +24,7 @@ use crate::receive::budget::Budget;
 use crate::receive::limits::Limits;
 use crate::receive::otlp::SpanDoor;
 use crate::receive::records::{self, RecordDoor};
-use crate::receive::{otlp_grpc, otlp_http};
+use crate::receive::{http_server, otlp_grpc, otlp_http};
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
 use crate::store::{Store, StoreOptions};
@@ -161,14 +161,21 @@ impl Doors {
         let budget = Budget::new(&limits);
         let limits = Arc::new(limits);
         let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
-        let uploads: OpenApiRouter = records::router(RecordDoor::new(intake, limits, budget));
+        let uploads: OpenApiRouter = records::router(RecordDoor::new(intake, limits.clone(), budget));
         let (router, _) = serve::router(sources, uploads);
 
         let mut listeners = JoinSet::new();
         listeners.spawn(otlp_grpc::serve(self.otlp_grpc, spans.clone(), stop.clone()));
-        listeners.spawn(otlp_http::serve(self.otlp_http, spans, stop.clone()));
+        let otlp_http = otlp_http::serve(self.otlp_http, spans, stop.clone());
+        listeners.spawn(async {
+            otlp_http.await;
+            Ok(())
+        });
         let stop = stop.clone();
-        listeners.spawn(async move { serve::serve(self.http, router, stop).await.context("the REST listener failed") });
+        listeners.spawn(async move {
+            http_server::serve(self.http, router, stop, &limits).await;
+            Ok(())
+        });
         listeners
     }
 }

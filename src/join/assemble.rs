@@ -162,17 +162,19 @@ fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
 
 /// Whether a server's or classified span lies neither in a request nor above one.
 fn has_detached(forest: &Forest, parts: &[(Claim, Flags, Option<ServerPart>)]) -> bool {
-    let mut placed = vec![false; forest.places().len()];
+    let mut entries = BTreeSet::new();
     for (claim, ..) in parts {
         match claim.entry {
-            Entry::Span(entry) => {
-                for place in forest.subtree(entry).into_iter().chain(forest.ancestors(entry)) {
-                    placed[place] = true;
-                }
-            }
+            Entry::Span(entry) => _ = entries.insert(entry),
             // Which of them would be detached is not known either.
             Entry::Ambiguous => return false,
             Entry::Missing => {}
+        }
+    }
+    let mut placed = vec![false; forest.places().len()];
+    for entry in entries {
+        for place in forest.subtree(entry).into_iter().chain(forest.ancestors(entry)) {
+            placed[place] = true;
         }
     }
     forest.places().any(|place| {

@@ -47,6 +47,8 @@ pub struct Limits {
     pub connection_age: Duration,
     /// How long such a connection may finish its calls.
     pub connection_age_grace: Duration,
+    /// How long the head of one HTTP request may take to arrive; an idle connection is closed after as long.
+    pub head_timeout: Duration,
     /// How long one body may take to arrive.
     pub body_timeout: Duration,
     /// How long open calls may finish when the program stops.
@@ -73,6 +75,7 @@ impl Default for Limits {
             streams_per_connection: 128,
             connection_age: Duration::from_secs(600),
             connection_age_grace: Duration::from_secs(30),
+            head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             drain_grace: Duration::from_secs(10),
             retry_after: Duration::from_secs(1),

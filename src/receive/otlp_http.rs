@@ -4,46 +4,26 @@ mod reply;
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
-use axum::serve::ListenerExt;
-use axum::{Router, serve as serve_http};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::reply::{Failure, Wire};
 use super::body::ReceivedBody;
+use super::http_server;
 use super::meter::Transport;
 use super::otlp::{Decoded, SpanDoor, decode_protobuf, json, other_signal, weight};
 
 /// Serves OTLP/HTTP on `listener` until `stop`, then lets open calls finish for `limits.drain_grace` at most.
-///
-/// # Errors
-/// A failure of the listener.
-pub async fn serve(listener: TcpListener, door: SpanDoor, stop: CancellationToken) -> anyhow::Result<()> {
-    let grace = door.limits.drain_grace;
-    let listener = listener.tap_io(|socket| {
-        if let Err(cause) = socket.set_nodelay(true) {
-            tracing::debug!(%cause, "a socket keeps its send delay");
-        }
-    });
-    let serving = serve_http(listener, router(door)).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let overdue = async {
-        stop.cancelled().await;
-        tokio::time::sleep(grace).await;
-    };
-    tokio::select! {
-        served = serving.into_future() => served.context("the OTLP/HTTP listener failed"),
-        () = overdue => {
-            tracing::warn!(?grace, "otlp/http calls were still open when the program stopped");
-            Ok(())
-        }
-    }
+pub async fn serve(listener: TcpListener, door: SpanDoor, stop: CancellationToken) {
+    let limits = Arc::clone(&door.limits);
+    http_server::serve(listener, router(door), stop, &limits).await;
 }
 
 /// The routes of the OTLP/HTTP door.

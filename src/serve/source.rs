@@ -18,6 +18,14 @@ pub enum SourceError {
     /// The database is away for now.
     #[error("{0}")]
     Unavailable(String),
+    /// More is asked for than is answered at once.
+    #[error("{detail}")]
+    TooMany {
+        /// The parameter that asks for it.
+        parameter: &'static str,
+        /// The limit, and what to change.
+        detail: String,
+    },
     /// A fault of ours.
     #[error(transparent)]
     Internal(#[from] Box<dyn StdError + Send + Sync>),
@@ -30,6 +38,7 @@ impl From<SourceError> for ApiError {
     fn from(error: SourceError) -> Self {
         match error {
             SourceError::Unavailable(detail) => Self::Unavailable { detail, retry_after: RETRY_AFTER },
+            SourceError::TooMany { parameter, detail } => Self::parameter(parameter, detail),
             SourceError::Internal(source) => Self::Internal(source),
         }
     }

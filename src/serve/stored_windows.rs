@@ -13,6 +13,7 @@ impl From<ReadError> for SourceError {
         match error {
             ReadError::Store(error) => error.into(),
             ReadError::Rollup(error) => Self::Internal(Box::new(error)),
+            ReadError::TooManyGroups(_) => Self::TooMany { parameter: "group_by", detail: error.to_string() },
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The router as a reader meets it, over sources without a database; and the document against real answers.
 
+use std::time::Duration;
+
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use axum::http::{Method, Request, StatusCode};

@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 use tracejoin::aggregate::rollup::{Rebuilt, Rollups};
 use tracejoin::aggregate::sample::Method;
 use tracejoin::aggregate::summary::Summary;
-use tracejoin::aggregate::{Answer, Quantile, Question, Reader};
+use tracejoin::aggregate::{Answer, MAX_GROUPS, Quantile, Question, ReadError, Reader};
 use tracejoin::model::{
     ClientRecord, ClientSide, Dimension, Dimensions, Flag, Flags, GroupKey, Interval, JoinMethod, Metric, Nanos, Order,
     OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Setup, Slice, SpanId, State, TraceId,
@@ -314,4 +314,22 @@ async fn the_requests_behind_a_number_come_in_its_order() {
     assert_eq!(store.list(&all, order, 100).await.expect("requests").len(), 10);
     let errors = Selection { results: BTreeSet::from([ResultClass::Error]), ..all };
     assert_eq!(store.list(&errors, order, 100).await.expect("requests").len(), 0);
+}
+
+#[tokio::test]
+async fn more_groups_than_are_answered_at_once_are_refused() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    let requests = (0..=MAX_GROUPS as u32).map(|number| {
+        let mut request = matched(number, at(0), 1);
+        request.client_dimensions.set(Dimension::Model, Some(format!("m-{number}")));
+        request.dimensions.set(Dimension::Model, Some(format!("m-{number}")));
+        request
+    });
+    write(&store, requests.collect()).await;
+    let question = question(NOON, at(60_000), &[], &[Dimension::Model]);
+    let refused = Reader::new(store.clone()).contents(&question).await;
+    assert!(matches!(refused, Err(ReadError::TooManyGroups(groups)) if groups == MAX_GROUPS + 1));
+    let fewer = Question { group_by: vec![GroupKey::Dimension(Dimension::Pool)], ..question };
+    assert_eq!(ask(&store, &fewer).await.1.groups.len(), 2);
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
@@ -20,7 +19,7 @@ use tracejoin::receive::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal
 use tracejoin::receive::limits::Limits;
 use tracejoin::receive::otlp::SpanDoor;
 use tracejoin::receive::records::RecordDoor;
-use tracejoin::receive::{otlp_grpc, otlp_http, records};
+use tracejoin::receive::{http_server, otlp_grpc, otlp_http, records};
 
 /// How long a test waits for what must happen: far more than it takes, so that only a hang exceeds it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -132,16 +131,14 @@ pub async fn start(door: Door, limits: Limits) -> Running {
     let stop = CancellationToken::new();
     let limits = Arc::new(limits);
     let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
+    let shared = limits.clone();
     let records = RecordDoor::new(intake.clone(), limits, budget.clone());
     let token = stop.clone();
     let serving = tokio::spawn(async move {
         match door {
             Door::Grpc => otlp_grpc::serve(listener, spans, token).await.expect("the listener does not fail"),
-            Door::Http => otlp_http::serve(listener, spans, token).await.expect("the listener does not fail"),
-            Door::Records => axum::serve(listener, Router::from(records::router(records)))
-                .with_graceful_shutdown(token.cancelled_owned())
-                .await
-                .expect("the listener does not fail"),
+            Door::Http => otlp_http::serve(listener, spans, token).await,
+            Door::Records => http_server::serve(listener, records::router(records).into(), token, &shared).await,
         }
     });
     Running { addr, intake, budget, _guard: stop.clone().drop_guard(), stop, serving }

@@ -119,3 +119,16 @@ async fn too_much_at_one_time_is_refused_with_a_delay_and_later_taken() {
     assert_eq!(held.await.expect("no panic").status, StatusCode::OK);
     assert_eq!(post(addr, "/v1/traces", PROTOBUF, "", body).await.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn a_head_that_never_ends_does_not_keep_its_connection() {
+    let limits = Limits { head_timeout: Duration::from_millis(200), ..Limits::default() };
+    let running = start(Door::Http, limits).await;
+    let mut socket = TcpStream::connect(running.addr).await.expect("a connection");
+    socket.write_all(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await.expect("written");
+    let mut rest = Vec::new();
+    let closed = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut rest)).await;
+    assert!(closed.is_ok(), "the connection is still open");
+    let beside = post(running.addr, "/v1/traces", "application/json", "", b"{}".to_vec()).await;
+    assert_eq!(beside.status, 200);
+}
