@@ -15,7 +15,7 @@ const MOST_QUANTILES: usize = 10;
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "documents the parameters; Distribution::read reads them by name")]
 pub struct DistributionParams {
-    /// Labels to group by, separated by commas: any filter's name, or `result`.
+    /// Labels to group by, separated by commas: any filter's name, or `result`; an answer has 200 groups at most.
     group_by: Option<String>,
     /// Quantiles, separated by commas, each above 0 and below 1; ten at most.
     #[param(default = "0.5,0.95,0.99")]
