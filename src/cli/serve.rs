@@ -45,7 +45,10 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         started = Server::start(&args.settings) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    announce(server.addresses())?;
+    // Whoever started it may have stopped reading: no reason to stop serving.
+    if let Err(error) = announce(server.addresses()) {
+        tracing::warn!(%error, "the addresses could not be printed");
+    }
     let failure = tokio::select! {
         failure = server.failed() => Some(failure),
         () = signals.next() => None,

@@ -81,3 +81,12 @@ async fn instances_that_share_a_database_join_each_request_once() {
     let counted = joined(&one.text("/metrics").await) + joined(&two.text("/metrics").await);
     assert_eq!(counted, 200, "each first join is counted by one instance");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_outlives_the_reader_of_its_addresses() {
+    let mut server = Server::start().await;
+    server.wait_for("/api/v1/phases", |_| Vec::new()).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(server.is_running());
+    assert_eq!(server.get("/api/v1/phases").await.0, 200);
+}

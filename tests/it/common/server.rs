@@ -45,6 +45,7 @@ impl Server {
             .spawn()
             .expect("the binary starts");
         let output = child.stdout.take().expect("its output");
+        // The pipe is closed before the last line is written: a server outlives the reader of its addresses.
         let addresses = tokio::task::spawn_blocking(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             let listening = lines.filter_map(|line| Some(line.split_once("listening on ")?.1.trim().to_owned()));
@@ -54,6 +55,11 @@ impl Server {
         let [_grpc, otlp, http] = addresses.as_slice() else { panic!("three listeners, not {addresses:?}") };
         let url = |address: &String| format!("http://{address}");
         Self { http: url(http), otlp_http: url(otlp), client: reqwest::Client::new(), child, database }
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_none()
     }
 
     /// Posts a body and returns status and answer.
