@@ -23,7 +23,11 @@ pub enum Value {
 
 /// Attributes sorted by key, each key once.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Attributes(Vec<(Cow<'static, str>, Value)>);
+pub struct Attributes {
+    pairs: Vec<(Cow<'static, str>, Value)>,
+    /// The [`bit`]s of all keys: dialects ask for many keys, and most of them are seen not to be there at once.
+    bits: u64,
+}
 
 impl Attributes {
     /// Sorts by key; of equal keys the last value wins, as in OTLP's maps.
@@ -36,12 +40,16 @@ impl Attributes {
             }
             same
         });
-        Self(pairs)
+        let bits = pairs.iter().fold(0, |bits, (key, _)| bits | bit(key));
+        Self { pairs, bits }
     }
 
     /// The value under a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.binary_search_by(|pair| pair.0.as_ref().cmp(key)).ok().map(|at| &self.0[at].1)
+        if self.bits & bit(key) == 0 {
+            return None;
+        }
+        self.pairs.binary_search_by(|pair| pair.0.as_ref().cmp(key)).ok().map(|at| &self.pairs[at].1)
     }
 
     /// Whether the key is there.
@@ -51,18 +59,25 @@ impl Attributes {
 
     /// Key and value, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_ref(), value))
+        self.pairs.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.pairs.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pairs.is_empty()
     }
+}
+
+/// One bit of 64 for a key, from its length and two of its bytes: quick to tell, and equal for equal keys.
+fn bit(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let byte = |at: usize| bytes.get(at).copied().map_or(0, usize::from);
+    1 << ((bytes.len() + 5 * byte(bytes.len() / 2) + 11 * byte(bytes.len().saturating_sub(2))) % 64)
 }
 
 /// OTLP's span kind.
@@ -221,4 +236,28 @@ pub struct Fragment {
     pub spans: Vec<Span>,
     /// How many more there were than are kept of one trace.
     pub dropped: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_keys_the_last_value_wins() {
+        let pairs = [("b", 1), ("a", 2), ("b", 3), ("a", 4), ("b", 5)];
+        let attributes = Attributes::new(pairs.map(|(key, value)| (Cow::Borrowed(key), Value::Int(value))).to_vec());
+        assert_eq!(attributes.iter().collect::<Vec<_>>(), [("a", &Value::Int(4)), ("b", &Value::Int(5))]);
+    }
+
+    #[test]
+    fn what_is_there_is_found_and_nothing_else() {
+        let keys: Vec<String> = (0..200).map(|number| format!("key.{number}")).collect();
+        let pairs = |keys: &[String]| keys.iter().map(|key| (Cow::Owned(key.clone()), Value::Bool(true))).collect();
+        for count in [0, 1, 7, 100] {
+            let attributes = Attributes::new(pairs(&keys[..count]));
+            for (place, key) in keys.iter().enumerate() {
+                assert_eq!(attributes.has(key), place < count, "{key} of {count}");
+            }
+        }
+    }
 }
