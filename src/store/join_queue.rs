@@ -28,6 +28,10 @@ const KEYS_PER_LOAD: usize = 512;
 /// Stored bytes after which a claim takes no more traces and leaves the rest for the next.
 const MAX_CLAIM_BYTES: usize = 64 << 20;
 
+/// Everything that a claim reads has an index. A statement that was planned while a day's partition was empty would
+/// else be run as a scan of all of it, many times a second, until statistics are taken.
+const BEGIN: &str = "begin; set local enable_seqscan = off";
+
 /// Taking is deleting: a claim that fails rolls it back.
 const TAKE: &str = "
     delete from join_queue where ctid = any (array(
@@ -132,7 +136,7 @@ impl Claim {
             requeued: BTreeMap::new(),
             committed: false,
         };
-        raw_sql("begin").execute(&mut *claim.connection).await?;
+        raw_sql(BEGIN).execute(&mut *claim.connection).await?;
         Ok(claim)
     }
 
