@@ -21,6 +21,5 @@ mod view;
 pub mod worker;
 
 pub use assemble::{Explained, Joined, Progress, explain};
-pub use identity::ArrivedRecord;
 pub use inputs::TraceInputs;
 pub use view::ExplainedSpan;

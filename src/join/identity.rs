@@ -2,16 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::model::{ClientRecord, Dimensions, SpanId, UnixNanos};
-
-/// A record as it was received.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ArrivedRecord {
-    /// The record.
-    pub record: ClientRecord,
-    /// When it was received, by our clock.
-    pub received_at: UnixNanos,
-}
+use crate::model::{ClientRecord, Dimensions, SpanId};
+use crate::store::ReceivedRecord;
 
 /// The records of one identity.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,12 +16,12 @@ pub struct Claimant {
 
 /// Sorts the records of a trace by identity. Of records that measure the same the first received is kept, with its
 /// labels.
-pub fn claimants(mut records: Vec<ArrivedRecord>) -> Vec<Claimant> {
+pub fn claimants(mut records: Vec<ReceivedRecord>) -> Vec<Claimant> {
     records.sort_by_cached_key(|arrived| (arrived.received_at, written(&arrived.record)));
     let mut by_identity: BTreeMap<Option<SpanId>, Vec<ClientRecord>> = BTreeMap::new();
     // A trace id that a client never changes brings thousands of records that differ: none is compared with all others.
     let mut held = HashSet::new();
-    for ArrivedRecord { record, .. } in records {
+    for ReceivedRecord { record, .. } in records {
         if held.insert(written(&measured(&record))) {
             by_identity.entry(record.span_id).or_default().push(record);
         }

@@ -1,8 +1,7 @@
 //! What arrived of a trace, in the form in which it is joined.
 
-use super::identity::ArrivedRecord;
 use crate::model::{Fragment, TraceId, UnixNanos};
-use crate::store::TraceArrivals;
+use crate::store::{ReceivedRecord, TraceArrivals};
 
 /// Everything that arrived of a trace.
 #[derive(Debug, Clone)]
@@ -12,7 +11,7 @@ pub struct TraceInputs {
     /// Its spans, as they arrived.
     pub fragments: Vec<Fragment>,
     /// Its client records, as they arrived.
-    pub records: Vec<ArrivedRecord>,
+    pub records: Vec<ReceivedRecord>,
     /// When the first of all that arrived.
     pub first_arrival: UnixNanos,
     /// Whether more arrived than is kept.
@@ -24,11 +23,10 @@ pub struct TraceInputs {
 impl TraceInputs {
     /// From what the store holds.
     pub fn from_arrivals(trace_id: TraceId, arrivals: TraceArrivals, span_limit: usize) -> Self {
-        let records = arrivals.records.into_iter();
         Self {
             trace_id,
             fragments: arrivals.fragments,
-            records: records.map(|held| ArrivedRecord { record: held.record, received_at: held.received_at }).collect(),
+            records: arrivals.records,
             first_arrival: arrivals.first_arrival,
             oversized: arrivals.truncated,
             span_limit,

@@ -3,11 +3,12 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tracejoin::join::{ArrivedRecord, Progress, TraceInputs, explain};
+use tracejoin::join::{Progress, TraceInputs, explain};
 use tracejoin::model::{Fragment, TraceId, UnixNanos};
 use tracejoin::normalise::{self, Limits, dialect};
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
+use tracejoin::store::ReceivedRecord;
 
 const TRACE: &str = "000000000000000000000000000000f1";
 
@@ -104,7 +105,7 @@ fn fragments(groups: &Value) -> Vec<Fragment> {
 
 fn answer(case: &Case, backwards: bool) -> Value {
     let mut fragments = fragments(&case.spans);
-    let mut records: Vec<ArrivedRecord> = Vec::new();
+    let mut records: Vec<ReceivedRecord> = Vec::new();
     for (at, record) in (0..).zip(case.records.as_array().expect("records")) {
         let mut record = record.clone();
         if record.get("traceparent").is_none() {
@@ -112,7 +113,7 @@ fn answer(case: &Case, backwards: bool) -> Value {
         }
         let raw = RawValue::from_string(record.to_string()).expect("JSON");
         let record = normalise::record(&raw).unwrap_or_else(|error| panic!("{}: {error}", case.name)).record;
-        records.push(ArrivedRecord { record, received_at: UnixNanos(at) });
+        records.push(ReceivedRecord { record, received_at: UnixNanos(at) });
     }
     if backwards {
         fragments.iter_mut().for_each(|fragment| fragment.spans.reverse());

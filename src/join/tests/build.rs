@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::join::{ArrivedRecord, Explained, Progress, TraceInputs, explain};
+use crate::join::{Explained, Progress, TraceInputs, explain};
 use crate::model::{
     Attributes, ClientRecord, Dimensions, Fragment, Nanos, Request, Resource, ResultClass, Scope, ServerPhase, Setup,
     Span, SpanId, SpanKind, TraceId, UnixNanos, Value,
 };
 use crate::normalise::dialect::{Anchor, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
+use crate::store::ReceivedRecord;
 
 pub const SETTLED: Progress = Progress { settled: true, deadline_passed: true };
 
@@ -166,7 +167,7 @@ pub fn record(duration: i64) -> ClientRecord {
 }
 
 pub fn inputs(spans: Vec<Span>, records: Vec<ClientRecord>) -> TraceInputs {
-    let arrive = |record| ArrivedRecord { record, received_at: UnixNanos(5) };
+    let arrive = |record| ReceivedRecord { record, received_at: UnixNanos(5) };
     TraceInputs {
         trace_id: trace(),
         fragments: vec![Fragment { spans, dropped: 0 }],

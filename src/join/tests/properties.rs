@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::build::*;
-use crate::join::{ArrivedRecord, TraceInputs, explain};
+use crate::join::{TraceInputs, explain};
 use crate::model::{ClientRecord, Fragment, Nanos, Span, SpanKind, UnixNanos};
+use crate::store::ReceivedRecord;
 
 /// A span whose parent is any earlier one, none, or one that is not held; start and length in nanoseconds, odd ones too.
 fn any_span(number: u64) -> impl Strategy<Value = Span> {
@@ -97,7 +98,7 @@ proptest! {
         }
         fragments.push(Fragment { spans: shuffled, dropped: 0 });
         let doubled = records.iter().chain(records.iter().rev()).cloned();
-        let arrived = doubled.map(|record| ArrivedRecord { record, received_at: UnixNanos(5) }).collect();
+        let arrived = doubled.map(|record| ReceivedRecord { record, received_at: UnixNanos(5) }).collect();
         let again = explain(TraceInputs { fragments, records: arrived, ..inputs(vec![], vec![]) }, SETTLED, &read);
         let rows = |explained: &crate::join::Explained| {
             explained.requests.iter().chain(&explained.stray).map(|joined| (joined.request.clone(), joined.spans.clone())).collect::<Vec<_>>()
