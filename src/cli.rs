@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod import;
 mod phases;
+mod record_line;
 mod serve;
 mod server;
 mod trace;

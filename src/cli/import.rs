@@ -1,8 +1,10 @@
 //! `tracejoin import FORMAT FILE`.
 
+mod door;
 mod input;
 mod otlp;
 mod records;
+mod sink;
 mod tally;
 pub(super) mod upload;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::api::{Api, ServerArgs};
+use super::record_line::RecordLine;
 
 /// Sends a file to a server.
 #[derive(Debug, clap::Args)]
@@ -43,6 +46,27 @@ struct FileArgs {
     json: bool,
 }
 
+/// What a load tool's file may leave untold.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[allow(dead_code, reason = "for the readers of load tools' files")]
+struct LabelArgs {
+    /// The test run, where the file names none
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// The load scenario, where the file names none
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+}
+
+impl LabelArgs {
+    /// Fills in what a record does not tell.
+    #[allow(dead_code, reason = "for the readers of load tools' files")]
+    fn fill(&self, line: &mut RecordLine) {
+        line.run = line.run.take().or_else(|| self.run.clone());
+        line.scenario = line.scenario.take().or_else(|| self.scenario.clone());
+    }
+}
+
 /// Sends client records.
 #[derive(Debug, clap::Args)]
 struct RecordsArgs {
@@ -67,7 +91,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let (tally, json) = match args.format {
         Format::Records(args) => {
             let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
-            (records::import(&args.file, url).await?, args.file.json)
+            (door::import(&args.file, url, records::read).await?, args.file.json)
         }
         Format::Otlp(args) => {
             let url = Api::at(args.otlp)?.url(&["v1", "traces"])?;

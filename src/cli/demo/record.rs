@@ -1,55 +1,69 @@
 //! A simulated call as its client's record.
 
-use chrono::SecondsFormat;
-use serde_json::{Value, json};
-
 use super::gateway::{Call, Ending};
 use super::{Identity, labels};
-use crate::model::{Nanos, UnixNanos};
+use crate::cli::record_line::{Millis, RecordLine, SetupLine, StreamLine};
+use crate::model::{Dimension, Nanos, ResultClass, SpanId, UnixNanos};
 
 /// The record that a load generator would upload.
-pub fn record(call: &Call, identity: &Identity, start: UnixNanos, run: &str) -> Value {
-    let started_at = (start + call.at).to_datetime().to_rfc3339_opts(SecondsFormat::Millis, true);
-    let mut record = json!({
-        "trace_id": identity.trace.to_string(),
-        "span_id": hex::encode(identity.client),
-        "started_at": started_at,
-        "duration_ms": call.client_duration().as_millis(),
-        "setup": {"blocked_ms": 0, "dns_ms": 0, "connect_ms": call.setup.as_millis() / 3.0,
-                  "tls_ms": call.setup.as_millis() * 2.0 / 3.0},
-        "ttft_ms": call.client_first_token().map(Nanos::as_millis),
-        "streaming": call.streaming,
-        "status": if call.ending == Ending::GivenUp { 0 } else { labels::status(call) },
-        "result": result(call),
-        "run": run,
-        "scenario": "steady",
-        "dimensions": {"model": labels::model(call), "provider": labels::provider(call), "region": "eu"},
-    });
-    if call.ending == Ending::Answered {
-        record["input_tokens"] = call.input_tokens.into();
-        record["output_tokens"] = call.output_tokens.into();
-        if let Some(stream) = stream(call) {
-            record["stream"] = stream;
-        }
+pub fn record(call: &Call, identity: &Identity, start: UnixNanos, run: &str) -> RecordLine {
+    let answered = call.ending == Ending::Answered;
+    let dimensions = [
+        (Dimension::Model, labels::model(call)),
+        (Dimension::Provider, labels::provider(call)),
+        (Dimension::Region, "eu"),
+    ];
+    RecordLine {
+        trace_id: Some(identity.trace),
+        span_id: SpanId::from_bytes(identity.client).ok(),
+        started_at: Some(start + call.at),
+        duration_ms: Some(Millis(call.client_duration())),
+        setup: setup(call),
+        ttft_ms: call.client_first_token().map(Millis),
+        streaming: Some(call.streaming),
+        status: Some(if call.ending == Ending::GivenUp { 0 } else { labels::status(call) }),
+        result: Some(result(call)),
+        input_tokens: answered.then_some(call.input_tokens),
+        output_tokens: answered.then_some(call.output_tokens),
+        stream: if answered { stream(call) } else { None },
+        run: Some(run.to_owned()),
+        scenario: Some("steady".to_owned()),
+        dimensions: dimensions.map(|(dimension, value)| (dimension, value.to_owned())).into(),
+        ..RecordLine::default()
     }
-    record
 }
 
-fn result(call: &Call) -> &'static str {
+/// No name to look up and nobody to wait for; the handshake of TLS takes twice as long as that of TCP.
+fn setup(call: &Call) -> SetupLine {
+    let connect = Nanos(call.setup.0 / 3);
+    SetupLine {
+        blocked_ms: Some(Millis(Nanos::ZERO)),
+        dns_ms: Some(Millis(Nanos::ZERO)),
+        connect_ms: Some(Millis(connect)),
+        tls_ms: Some(Millis(call.setup - connect)),
+    }
+}
+
+fn result(call: &Call) -> ResultClass {
     match call.ending {
-        Ending::Answered => "ok",
-        Ending::Refused | Ending::Failed => "error",
-        Ending::GivenUp => "timeout",
+        Ending::Answered => ResultClass::Ok,
+        Ending::Refused | Ending::Failed => ResultClass::Error,
+        Ending::GivenUp => ResultClass::Timeout,
     }
 }
 
 /// One event a token, evenly spaced, and the end marker.
-fn stream(call: &Call) -> Option<Value> {
+fn stream(call: &Call) -> Option<StreamLine> {
     let first = call.client_first_token()?;
-    let gap = (call.client_duration() - first).as_millis() / call.output_tokens as f64;
-    Some(json!({
-        "business_events": call.output_tokens, "batched_events": 0, "p50_gap_ms": gap, "p95_gap_ms": gap,
-        "p99_gap_ms": gap, "max_gap_ms": gap, "gaps_over_1s": 0, "done_received": true,
-        "last_seq": call.output_tokens, "missing_seq": 0,
-    }))
+    let gap = Nanos((call.client_duration() - first).0 / call.output_tokens.max(1));
+    let gaps = (1..call.output_tokens).map(|_| gap).collect();
+    let told = StreamLine {
+        business_events: Some(call.output_tokens),
+        batched_events: Some(0),
+        done_received: Some(true),
+        last_seq: Some(call.output_tokens),
+        missing_seq: Some(0),
+        ..StreamLine::default()
+    };
+    Some(told.with_gaps(gaps))
 }

@@ -17,6 +17,7 @@ use super::spans::{Process, exported, spans};
 use super::{Identity, record};
 use crate::cli::api::Api;
 use crate::cli::import::upload::Uploader;
+use crate::cli::record_line::RecordLine;
 use crate::model::UnixNanos;
 
 /// An exporter's usual batch.
@@ -54,7 +55,7 @@ impl Traffic<'_> {
         Ok(Sent { spans: sent.0, records: sent.1, took: started.elapsed() })
     }
 
-    fn made(&self) -> (Vec<(Process, Span)>, Vec<Value>) {
+    fn made(&self) -> (Vec<(Process, Span)>, Vec<RecordLine>) {
         let (mut all_spans, mut records) = (Vec::new(), Vec::new());
         for call in self.calls {
             let identity = Identity::random();
@@ -88,7 +89,7 @@ async fn send_spans(otlp: SocketAddr, spans: Vec<(Process, Span)>) -> anyhow::Re
     Ok(())
 }
 
-async fn send_records(api: &Api, records: Vec<Value>) -> anyhow::Result<()> {
+async fn send_records(api: &Api, records: Vec<RecordLine>) -> anyhow::Result<()> {
     let uploader = Uploader::new(api.url(&["api", "v1", "records"])?, "application/json", RETRY_FOR)?;
     for upload in records.chunks(RECORDS_AN_UPLOAD) {
         let response = uploader.send(Bytes::from(serde_json::to_vec(upload)?)).await?;

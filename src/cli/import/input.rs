@@ -54,6 +54,12 @@ fn decompress(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
     Ok(BufReader::with_capacity(BUFFER, plain))
 }
 
+/// Bytes as they would be in a file.
+#[cfg(test)]
+pub fn of_bytes(bytes: Vec<u8>) -> io::Result<Input> {
+    decompress(Box::new(io::Cursor::new(bytes)))
+}
+
 /// The first bytes that are not blank, without taking them. Blank bytes before them are taken.
 ///
 /// # Errors

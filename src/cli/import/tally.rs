@@ -19,13 +19,22 @@ pub struct Tally {
     pub duplicates: Option<u64>,
     /// Classes of result among those not rejected; `None` where members have none.
     pub results: Option<BTreeMap<&'static str, u64>>,
-    /// Members rejected for good, by reason.
+    /// Members rejected for good, by reason, those included that were left out as they should be.
     pub rejected: BTreeMap<String, u64>,
+    /// Whether any was rejected that somebody may want to mend.
+    #[serde(skip)]
+    pub refused: bool,
 }
 
 impl Tally {
     /// Counts members that were rejected for one reason.
     pub fn reject(&mut self, reason: impl Into<String>, members: u64) {
+        self.refused |= members > 0;
+        self.leave_out(reason, members);
+    }
+
+    /// Counts members that were left out as they should be: what a filter names, the warm-up of a load test.
+    pub fn leave_out(&mut self, reason: impl Into<String>, members: u64) {
         if members > 0 {
             *self.rejected.entry(reason.into()).or_default() += members;
         }
@@ -34,12 +43,12 @@ impl Tally {
     /// Counts a last member that is cut off.
     pub fn cut_off(&mut self) {
         self.read += 1;
-        self.reject(CUT_OFF, 1);
+        self.leave_out(CUT_OFF, 1);
     }
 
-    /// Whether anything was rejected but a last member that is cut off.
+    /// Whether anything was rejected but what is left out as it should be, such as a last member that is cut off.
     pub fn any_refused(&self) -> bool {
-        self.rejected.keys().any(|reason| reason != CUT_OFF)
+        self.refused
     }
 
     /// Prints it, for people or as one line of JSON.
