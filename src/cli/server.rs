@@ -161,11 +161,12 @@ impl Doors {
         let budget = Budget::new(&limits);
         let limits = Arc::new(limits);
         let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
-        let uploads: OpenApiRouter = records::router(RecordDoor::new(intake, limits.clone(), budget));
+        let records = RecordDoor::new(intake, limits.clone(), budget);
+        let uploads: OpenApiRouter = records::router(records.clone());
         let (router, _) = serve::router(sources, uploads);
 
         let mut listeners = JoinSet::new();
-        listeners.spawn(otlp_grpc::serve(self.otlp_grpc, spans.clone(), stop.clone()));
+        listeners.spawn(otlp_grpc::serve(self.otlp_grpc, spans.clone(), records, stop.clone()));
         let otlp_http = otlp_http::serve(self.otlp_http, spans, stop.clone());
         listeners.spawn(async {
             otlp_http.await;

@@ -25,6 +25,8 @@ pub enum Transport {
     OtlpHttp,
     /// Client records over HTTP.
     Records,
+    /// Client records over gRPC.
+    RecordsGrpc,
 }
 
 impl Transport {
@@ -33,6 +35,7 @@ impl Transport {
             Self::OtlpGrpc => "otlp_grpc",
             Self::OtlpHttp => "otlp_http",
             Self::Records => "records",
+            Self::RecordsGrpc => "records_grpc",
         }
     }
 

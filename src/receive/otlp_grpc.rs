@@ -1,8 +1,10 @@
-//! OTLP over gRPC: the trace service beside gRPC health and reflection.
+//! The gRPC listener: OTLP's trace service and the one of client records, beside gRPC health and reflection.
 
+mod client_records;
 mod codec;
 mod service;
 mod status;
+mod traces;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::extract::OriginalUri;
 use axum::response::IntoResponse;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::SERVICE_NAME;
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::SERVICE_NAME as TRACE_SERVICE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -18,29 +20,41 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use self::service::TraceService;
+use self::service::ExportService;
 use super::limits::Limits;
 use super::otlp::{SpanDoor, other_signal};
+use super::records::{RecordDoor, typed};
 
+/// The services whose health is told.
+const SERVICES: [&str; 2] = [TRACE_SERVICE, typed::SERVICE];
 const HEALTH_SERVICE: &str = "grpc.health.v1.Health";
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Serves OTLP/gRPC on `listener` until `stop`, then lets open calls finish for `limits.drain_grace` at most.
+/// Serves gRPC on `listener` until `stop`, then lets open calls finish for `limits.drain_grace` at most.
 ///
 /// # Errors
 /// A failure of the listener.
-pub async fn serve(listener: TcpListener, door: SpanDoor, stop: CancellationToken) -> anyhow::Result<()> {
-    let limits = Arc::clone(&door.limits);
+pub async fn serve(
+    listener: TcpListener,
+    spans: SpanDoor,
+    records: RecordDoor,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let limits = Arc::clone(&spans.limits);
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_service_status(SERVICE_NAME, tonic_health::ServingStatus::Serving).await;
-    let routes = routes(door)?.add_service(health_service);
+    for service in SERVICES {
+        health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
+    }
+    let routes = routes(spans, records)?.add_service(health_service);
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
 
     let shutdown = stop.clone();
     let serving = server(&limits).add_routes(routes).serve_with_incoming_shutdown(incoming, async move {
         shutdown.cancelled().await;
-        health.set_service_status(SERVICE_NAME, tonic_health::ServingStatus::NotServing).await;
+        for service in SERVICES {
+            health.set_service_status(service, tonic_health::ServingStatus::NotServing).await;
+        }
     });
     let overdue = async {
         stop.cancelled().await;
@@ -64,8 +78,9 @@ fn server(limits: &Limits) -> Server {
         .max_concurrent_streams(limits.streams_per_connection)
 }
 
-fn routes(door: SpanDoor) -> anyhow::Result<Routes> {
-    let mut routes = Routes::new(TraceService::new(door))
+fn routes(spans: SpanDoor, records: RecordDoor) -> anyhow::Result<Routes> {
+    let mut routes = Routes::new(ExportService(spans))
+        .add_service(ExportService(records))
         .add_service(reflection().build_v1().context("the reflection service cannot be built")?)
         .add_service(reflection().build_v1alpha().context("the reflection service cannot be built")?);
     let router = std::mem::take(routes.axum_router_mut());
@@ -76,15 +91,17 @@ fn routes(door: SpanDoor) -> anyhow::Result<Routes> {
 fn reflection() -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(opentelemetry_proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(typed::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .with_service_name(SERVICE_NAME)
+        .with_service_name(TRACE_SERVICE)
+        .with_service_name(typed::SERVICE)
         .with_service_name(HEALTH_SERVICE)
 }
 
 async fn unimplemented(OriginalUri(uri): OriginalUri) -> impl IntoResponse {
     let answer = match other_signal(uri.path()) {
         Some(answer) => answer.to_owned(),
-        None => format!("{} is not served here: {SERVICE_NAME}/Export is", uri.path()),
+        None => format!("{} is not served here: {TRACE_SERVICE}/Export and {}/Export are", uri.path(), typed::SERVICE),
     };
     Status::unimplemented(answer).into_http::<axum::body::Body>()
 }

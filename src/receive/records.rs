@@ -1,6 +1,7 @@
-//! Client records over HTTP: `POST /api/v1/records`.
+//! Client records over HTTP, `POST /api/v1/records`, and what they share with those over gRPC.
 
 mod split;
+pub mod typed;
 
 use std::sync::Arc;
 
@@ -28,14 +29,30 @@ const MEMBER_BYTES: usize = 256;
 #[derive(Clone)]
 pub struct RecordDoor {
     intake: Arc<dyn RecordIntake>,
-    limits: Arc<Limits>,
-    budget: Budget,
+    pub(super) limits: Arc<Limits>,
+    pub(super) budget: Budget,
 }
 
 impl RecordDoor {
     /// A door that hands on to `intake`.
     pub fn new(intake: Arc<dyn RecordIntake>, limits: Arc<Limits>, budget: Budget) -> Self {
         Self { intake, limits, budget }
+    }
+
+    /// Hands records on that took `bytes` after decompression, and resolves when they are durable. An upload without
+    /// records is a success at once.
+    ///
+    /// # Errors
+    /// The intake's refusal.
+    pub async fn upload(
+        &self,
+        transport: Transport,
+        records: Vec<RawRecord>,
+        bytes: usize,
+    ) -> Result<UploadAnswer, Refusal> {
+        let outcome = if records.is_empty() { RecordOutcome::default() } else { self.intake.accept(records).await? };
+        transport.accepted(bytes, outcome.accepted + outcome.duplicates, outcome.rejected.len() as u64);
+        Ok(outcome.into())
     }
 }
 
@@ -143,9 +160,7 @@ async fn take(door: &RecordDoor, format: Format, headers: &HeaderMap, body: Body
     } else {
         read_records(received, format)?
     };
-    let outcome = if records.is_empty() { RecordOutcome::default() } else { door.intake.accept(records).await? };
-    Transport::Records.accepted(bytes, outcome.accepted + outcome.duplicates, outcome.rejected.len() as u64);
-    Ok(outcome.into())
+    Ok(door.upload(Transport::Records, records, bytes).await?)
 }
 
 /// The members of an upload and its size after decompression.

@@ -15,4 +15,5 @@ mod store_schema;
 mod store_size;
 mod store_support;
 mod store_writer;
+mod typed;
 mod windows;

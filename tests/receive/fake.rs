@@ -136,7 +136,7 @@ pub async fn start(door: Door, limits: Limits) -> Running {
     let token = stop.clone();
     let serving = tokio::spawn(async move {
         match door {
-            Door::Grpc => otlp_grpc::serve(listener, spans, token).await.expect("the listener does not fail"),
+            Door::Grpc => otlp_grpc::serve(listener, spans, records, token).await.expect("the listener does not fail"),
             Door::Http => otlp_http::serve(listener, spans, token).await,
             Door::Records => http_server::serve(listener, records::router(records).into(), token, &shared).await,
         }

@@ -200,13 +200,13 @@ async fn a_sent_again_batch_is_handed_on_again() {
 async fn health_tells_that_it_serves() {
     let running = start(Door::Grpc, Limits::default()).await;
     let mut health = HealthClient::new(channel(running.addr).await);
-    for service in ["", "opentelemetry.proto.collector.trace.v1.TraceService"] {
+    for service in ["", "opentelemetry.proto.collector.trace.v1.TraceService", "tracejoin.v1.ClientRecordService"] {
         let reply = health.check(HealthCheckRequest { service: service.to_owned() }).await.expect("a known service");
         assert_eq!(reply.into_inner().status(), ServingStatus::Serving, "{service:?}");
     }
 }
 
-/// The services and one symbol that reflection tells of, by the client of each version of the protocol.
+/// The services that reflection lists and the symbols that it describes, by the client of each version of the protocol.
 macro_rules! reflected {
     ($version:ident, $addr:expr) => {{
         use tonic_reflection::pb::$version::ServerReflectionRequest;
@@ -214,8 +214,12 @@ macro_rules! reflected {
         use tonic_reflection::pb::$version::server_reflection_request::MessageRequest;
         use tonic_reflection::pb::$version::server_reflection_response::MessageResponse;
 
-        let symbol = "opentelemetry.proto.collector.trace.v1.TraceService".to_owned();
-        let asked = [MessageRequest::ListServices(String::new()), MessageRequest::FileContainingSymbol(symbol)];
+        let symbol = |name: &str| MessageRequest::FileContainingSymbol(name.to_owned());
+        let asked = [
+            MessageRequest::ListServices(String::new()),
+            symbol("opentelemetry.proto.collector.trace.v1.TraceService"),
+            symbol("tracejoin.v1.ClientRecordService"),
+        ];
         let asked = asked.map(|ask| ServerReflectionRequest { host: String::new(), message_request: Some(ask) });
         let mut client = ServerReflectionClient::new(channel($addr).await);
         let mut replies =
@@ -227,7 +231,10 @@ macro_rules! reflected {
                 Some(MessageResponse::ListServicesResponse(list)) => {
                     services.extend(list.service.into_iter().map(|service| service.name));
                 }
-                Some(MessageResponse::FileDescriptorResponse(found)) => files = found.file_descriptor_proto.len(),
+                Some(MessageResponse::FileDescriptorResponse(found)) => {
+                    assert!(!found.file_descriptor_proto.is_empty());
+                    files += 1;
+                }
                 other => panic!("unexpected reply: {other:?}"),
             }
         }
@@ -240,9 +247,10 @@ async fn reflection_describes_what_is_served() {
     let running = start(Door::Grpc, Limits::default()).await;
     for (services, files) in [reflected!(v1, running.addr), reflected!(v1alpha, running.addr)] {
         assert!(services.contains("opentelemetry.proto.collector.trace.v1.TraceService"), "{services:?}");
+        assert!(services.contains("tracejoin.v1.ClientRecordService"), "{services:?}");
         assert!(services.contains("grpc.health.v1.Health"), "{services:?}");
         assert!(!services.iter().any(|name| name.contains("metrics") || name.contains("logs")), "{services:?}");
-        assert!(files > 0);
+        assert_eq!(files, 2);
     }
 }
 

@@ -8,3 +8,5 @@ mod http_bounds;
 mod raw_grpc;
 mod raw_http;
 mod records;
+mod typed;
+mod typed_client;

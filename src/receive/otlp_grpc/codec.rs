@@ -1,9 +1,7 @@
-//! A codec that leaves the message undecoded: the service decodes it, so that a broken one is answered as the
+//! A codec that leaves messages as they are: the service decodes them, so that a broken one is answered as the
 //! protocol wants and a large one does not hold up the sockets.
 
-use bytes::{Buf, Bytes};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use prost::Message;
+use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -12,7 +10,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 pub(super) struct RawMessageCodec;
 
 impl Codec for RawMessageCodec {
-    type Encode = ExportTraceServiceResponse;
+    type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
@@ -27,11 +25,12 @@ impl Codec for RawMessageCodec {
 }
 
 impl Encoder for RawMessageCodec {
-    type Item = ExportTraceServiceResponse;
+    type Item = Bytes;
     type Error = Status;
 
     fn encode(&mut self, item: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        item.encode(buffer).map_err(|cause| Status::internal(cause.to_string()))
+        buffer.put(item);
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! The trace service: reads one message, decodes it, hands it on, answers after the commit.
+//! What the services of this listener share: each has one method, which reads a message within its limits, hands it on
+//! and answers after the commit.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,8 +11,6 @@ use axum::http;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body::{Frame, SizeHint};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::SERVICE_NAME as TRACE_SERVICE;
 use tokio::time::Sleep;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding::{Gzip, Zstd};
@@ -19,31 +18,48 @@ use tonic::server::{Grpc, NamedService};
 use tonic::{Request, Response, Status};
 use tower::Service;
 
-use super::super::budget::Reservation;
+use super::super::budget::{Budget, Reservation};
 use super::super::intake::Refusal;
-use super::super::limits::Limits;
+use super::super::limits::{ByteLimit, Limits};
 use super::super::meter::Transport;
-use super::super::otlp::{HEAVY_BYTES, SpanDoor, decode_protobuf, weight};
 use super::codec::RawMessageCodec;
-use super::status::{correct, invalid};
+use super::status::Answers;
 
-/// `opentelemetry.proto.collector.trace.v1.TraceService`.
+/// The method `Export` of a service.
+pub(super) trait Export: Clone + Send + Sync + 'static {
+    /// The service's full name.
+    const SERVICE: &'static str;
+    /// How its calls are counted.
+    const TRANSPORT: Transport;
+    /// How its refusals are written.
+    const ANSWERS: Answers;
+
+    /// The bounds of every listener.
+    fn limits(&self) -> &Arc<Limits>;
+
+    /// The memory that all listeners share.
+    fn budget(&self) -> &Budget;
+
+    /// The bound of one message.
+    fn message_limit(&self) -> ByteLimit;
+
+    /// Takes one message, which `reservation` holds.
+    ///
+    /// # Errors
+    /// The status to answer, already counted.
+    fn take(self, message: Bytes, reservation: Arc<Reservation>)
+    -> BoxFuture<'static, Result<Response<Bytes>, Status>>;
+}
+
+/// The service of one method.
 #[derive(Clone)]
-pub(super) struct TraceService {
-    door: SpanDoor,
+pub(super) struct ExportService<E>(pub(super) E);
+
+impl<E: Export> NamedService for ExportService<E> {
+    const NAME: &'static str = E::SERVICE;
 }
 
-impl TraceService {
-    pub(super) fn new(door: SpanDoor) -> Self {
-        Self { door }
-    }
-}
-
-impl NamedService for TraceService {
-    const NAME: &'static str = TRACE_SERVICE;
-}
-
-impl Service<http::Request<Body>> for TraceService {
+impl<E: Export> Service<http::Request<Body>> for ExportService<E> {
     type Response = http::Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
@@ -53,79 +69,60 @@ impl Service<http::Request<Body>> for TraceService {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let door = self.door.clone();
-        Box::pin(async move { Ok(answer(door, request).await) })
+        let method = self.0.clone();
+        Box::pin(async move { Ok(answer(method, request).await) })
     }
 }
 
-async fn answer(door: SpanDoor, request: http::Request<Body>) -> http::Response<Body> {
+async fn answer<E: Export>(method: E, request: http::Request<Body>) -> http::Response<Body> {
     if !request.uri().path().ends_with("/Export") {
-        return Status::unimplemented(format!("{TRACE_SERVICE} has the method Export only")).into_http();
+        return Status::unimplemented(format!("{} has the method Export only", E::SERVICE)).into_http();
     }
-    let limit = door.limits.grpc_message;
+    let limit = method.message_limit();
     let mut grpc = Grpc::new(RawMessageCodec)
         .accept_compressed(Gzip)
         .accept_compressed(Zstd)
         .send_compressed(Gzip)
         .send_compressed(Zstd)
         .max_decoding_message_size(limit.bytes);
-    let reservation = Arc::new(door.budget.reserve());
-    let request = request.map(|body| MeteredBody::new(body, Arc::clone(&door.limits), Arc::clone(&reservation)));
+    let reservation = Arc::new(method.budget().reserve());
+    let request = request.map(|body| MeteredBody::<E>::new(body, &method, Arc::clone(&reservation)));
     let exported = tower::service_fn(move |message: Request<Bytes>| {
-        export(door.clone(), message.into_inner(), Arc::clone(&reservation))
+        method.clone().take(message.into_inner(), Arc::clone(&reservation))
     });
-    let (response, refused) = correct(grpc.unary(exported, request).await, &limit);
+    let (response, refused) = E::ANSWERS.correct(grpc.unary(exported, request).await, &limit);
     if let Some(reason) = refused {
-        Transport::OtlpGrpc.refused(reason);
+        E::TRANSPORT.refused(reason);
     }
     response
 }
 
-async fn export(
-    door: SpanDoor,
-    message: Bytes,
-    reservation: Arc<Reservation>,
-) -> Result<Response<ExportTraceServiceResponse>, Status> {
-    let bytes = message.len();
-    let weighed = reservation.grow(bytes + weight::of_protobuf(&message));
-    weighed.inspect_err(|refusal| Transport::OtlpGrpc.refused(refusal.reason()))?;
-    let decoded = if bytes > HEAVY_BYTES {
-        let held = Arc::clone(&reservation);
-        let decoding = tokio::task::spawn_blocking(move || {
-            let decoded = decode_protobuf(message);
-            // Held until here even where the caller has gone.
-            drop(held);
-            decoded
-        });
-        decoding.await.unwrap_or_else(|cause| Err(format!("decoding failed: {cause}")))
-    } else {
-        decode_protobuf(message)
-    };
-    let decoded = decoded.map_err(|reason| {
-        Transport::OtlpGrpc.refused("undecodable");
-        invalid(reason)
-    })?;
-    let reply = door.export(Transport::OtlpGrpc, decoded, bytes).await?;
-    let is_empty = reply.partial_success.is_none();
-    let mut response = Response::new(reply);
-    if is_empty {
-        // Nothing to compress: saves setting up a compressor for each call.
-        response.disable_compression();
-    }
-    Ok(response)
+/// Counts a refusal under a reason of its own and turns it into the status that answers it.
+pub(super) fn refused_as<E: Export>(refusal: Refusal, reason: &'static str) -> Status {
+    E::TRANSPORT.refused(reason);
+    E::ANSWERS.refusal(refusal)
+}
+
+/// The same under the refusal's own name.
+pub(super) fn refused<E: Export>(refusal: Refusal) -> Status {
+    let reason = refusal.reason();
+    refused_as::<E>(refusal, reason)
 }
 
 /// A request body that reserves what it reads, and that must arrive in time.
-struct MeteredBody {
+struct MeteredBody<E> {
     body: Body,
     reservation: Arc<Reservation>,
     deadline: Pin<Box<Sleep>>,
     limits: Arc<Limits>,
+    method: std::marker::PhantomData<fn() -> E>,
 }
 
-impl MeteredBody {
-    fn new(body: Body, limits: Arc<Limits>, reservation: Arc<Reservation>) -> Self {
-        Self { body, reservation, deadline: Box::pin(tokio::time::sleep(limits.body_timeout)), limits }
+impl<E: Export> MeteredBody<E> {
+    fn new(body: Body, method: &E, reservation: Arc<Reservation>) -> Self {
+        let limits = Arc::clone(method.limits());
+        let deadline = Box::pin(tokio::time::sleep(limits.body_timeout));
+        Self { body, reservation, deadline, limits, method: std::marker::PhantomData }
     }
 
     fn overdue(&self) -> Refusal {
@@ -139,14 +136,14 @@ impl MeteredBody {
     }
 }
 
-impl HttpBody for MeteredBody {
+impl<E: Export> HttpBody for MeteredBody<E> {
     type Data = Bytes;
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx)? else {
             ready!(self.deadline.as_mut().poll(cx));
-            return Poll::Ready(Some(Err(refused(self.overdue(), "too_slow"))));
+            return Poll::Ready(Some(Err(refused_as::<E>(self.overdue(), "too_slow"))));
         };
         let Some(frame) = frame else {
             return Poll::Ready(None);
@@ -154,8 +151,7 @@ impl HttpBody for MeteredBody {
         if let Some(data) = frame.data_ref()
             && let Err(refusal) = self.reservation.grow(data.len())
         {
-            let reason = refusal.reason();
-            return Poll::Ready(Some(Err(refused(refusal, reason))));
+            return Poll::Ready(Some(Err(refused::<E>(refusal))));
         }
         Poll::Ready(Some(Ok(frame)))
     }
@@ -167,9 +163,4 @@ impl HttpBody for MeteredBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
-}
-
-fn refused(refusal: Refusal, reason: &'static str) -> Status {
-    Transport::OtlpGrpc.refused(reason);
-    refusal.into()
 }

@@ -15,6 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A running `tracejoin serve`; killed with the value.
 pub struct Server {
     pub http: String,
+    pub otlp_grpc: String,
     pub otlp_http: String,
     client: reqwest::Client,
     child: Child,
@@ -52,9 +53,10 @@ impl Server {
             listening.take(3).collect::<Vec<String>>()
         });
         let addresses = addresses.await.expect("read");
-        let [_grpc, otlp, http] = addresses.as_slice() else { panic!("three listeners, not {addresses:?}") };
+        let [grpc, otlp, http] = addresses.as_slice() else { panic!("three listeners, not {addresses:?}") };
         let url = |address: &String| format!("http://{address}");
-        Self { http: url(http), otlp_http: url(otlp), client: reqwest::Client::new(), child, database }
+        let client = reqwest::Client::new();
+        Self { http: url(http), otlp_grpc: url(grpc), otlp_http: url(otlp), client, child, database }
     }
 
     /// Whether the process still runs.
