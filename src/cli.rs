@@ -13,9 +13,12 @@ mod trace;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+
+use crate::config::dialects;
 
 /// Names the owner of a slow LLM answer: the network, the gateway, the queue in front of the GPU, or the model.
 #[derive(Debug, Parser)]
@@ -52,7 +55,12 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<Cli> {
     let cli = Cli::try_parse_from(&args)?;
     let Command::Serve(serve) = &cli.command else { return Ok(cli) };
     let Some(config) = &serve.config else { return Ok(cli) };
-    Ok(Cli::try_parse_from(serve::with_file(&args, config)?)?)
+    let dialects = dialects::read(config)?;
+    let mut cli = Cli::try_parse_from(serve::with_file(&args, config)?)?;
+    if let Command::Serve(serve) = &mut cli.command {
+        serve.dialects = Arc::new(dialects);
+    }
+    Ok(cli)
 }
 
 /// Prints what is wrong with the command line, or the help that was asked for, and gives the status to leave with.

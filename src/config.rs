@@ -2,7 +2,9 @@
 //!
 //! Each setting is defined once, as a flag with its environment variable and its default. A configuration file is a flat
 //! TOML table whose keys are the flags' names; [`file`] turns it into flags that stand before those of the command line.
+//! Its tables `[[dialects]]` are rules for reading spans, which [`dialects`] reads.
 
+pub mod dialects;
 pub mod file;
 mod ingest;
 mod join;

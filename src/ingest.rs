@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -9,7 +10,7 @@ use metrics::counter;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use crate::model::{ClientRecord, TraceId, UnixNanos};
-use crate::normalise::{self, Limits};
+use crate::normalise::{self, Dialects, Limits};
 use crate::receive::intake::{
     RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
 };
@@ -25,19 +26,20 @@ const HEAVY_RECORDS: usize = 2_000;
 pub struct Ingest {
     store: Store,
     limits: Limits,
+    dialects: Arc<Dialects>,
 }
 
 impl Ingest {
-    /// Into a store, within limits.
-    pub fn new(store: Store, limits: Limits) -> Self {
-        Self { store, limits }
+    /// Into a store, within limits, with what the dialects read.
+    pub fn new(store: Store, limits: Limits, dialects: Arc<Dialects>) -> Self {
+        Self { store, limits, dialects }
     }
 
     async fn spans(&self, request: ExportTraceServiceRequest) -> Result<SpanOutcome, Refusal> {
         let scopes = request.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
         let heavy = scopes.map(|scope| scope.spans.len()).sum::<usize>() > HEAVY_SPANS;
-        let limits = self.limits;
-        let work = move || arrivals(request, &limits);
+        let (limits, dialects) = (self.limits, Arc::clone(&self.dialects));
+        let work = move || arrivals(request, &limits, &dialects);
         let (arrivals, outcome) = if heavy {
             tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::Invalid {
                 message: "this request could not be read: please report it".to_owned(),
@@ -119,8 +121,8 @@ fn read(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (Strin
     Ok(parsed.record)
 }
 
-fn arrivals(request: ExportTraceServiceRequest, limits: &Limits) -> (Vec<Arrival>, SpanOutcome) {
-    let normalised = normalise::fragments(request, limits);
+fn arrivals(request: ExportTraceServiceRequest, limits: &Limits, dialects: &Dialects) -> (Vec<Arrival>, SpanOutcome) {
+    let normalised = normalise::fragments(request, limits, dialects);
     let outcome = SpanOutcome { rejected: normalised.rejected_spans(), message: normalised.message };
     for (reason, count) in normalised.rejected {
         counter!("tracejoin_spans_rejected_total", "reason" => reason).increment(count);

@@ -8,9 +8,11 @@ mod otlp;
 mod record;
 mod refusal;
 mod resource;
+pub mod rules;
 mod scalar;
 mod span;
 mod text;
 
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
 pub use record::{FieldError, ParsedRecord, record};
+pub use rules::Dialects;

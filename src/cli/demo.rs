@@ -14,6 +14,7 @@ mod spans;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -66,7 +67,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let settings = settings(&args, &folder)?;
     let step = spinner("starting PostgreSQL and the listeners")?;
     let server = tokio::select! {
-        started = Server::start(&settings) => started?,
+        started = Server::start(&settings, Arc::default()) => started?,
         () = signals.next() => return Ok(ExitCode::FAILURE),
     };
     let played = tokio::select! {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, CommandFactory};
@@ -11,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::server::{Addresses, Server};
 use crate::config::{Settings, file};
+use crate::normalise::Dialects;
 use crate::telemetry;
 
 /// Runs a server until it is told to stop.
@@ -22,6 +24,10 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     pub settings: Settings,
+
+    /// How spans are read; the configuration file may have rules for it.
+    #[arg(skip)]
+    pub dialects: Arc<Dialects>,
 }
 
 /// Puts the flags of the configuration file before those of the command line, where they yield to them.
@@ -42,7 +48,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_logs(args.settings.log.log_format, "warn,tracejoin=info");
     let mut signals = Signals::listen()?;
     let mut server = tokio::select! {
-        started = Server::start(&args.settings) => started?,
+        started = Server::start(&args.settings, args.dialects) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     // Whoever started it may have stopped reading: no reason to stop serving.

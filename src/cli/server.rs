@@ -18,7 +18,8 @@ use crate::aggregate::rollup::Rollups;
 use crate::config::{IngestSettings, ListenSettings, Settings, StorageSettings};
 use crate::ingest::Ingest;
 use crate::join::worker::{self, JoinRules};
-use crate::normalise::{self, dialect};
+use crate::model::Span;
+use crate::normalise::{self, Dialects};
 use crate::private_postgres::{self, PrivatePostgres};
 use crate::receive::budget::Budget;
 use crate::receive::limits::Limits;
@@ -57,22 +58,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts everything, and returns once it takes and answers.
+    /// Starts everything, and returns once it takes and answers. Receiving, joining and answering read spans by the same
+    /// dialects.
     ///
     /// # Errors
     /// Where a part cannot be started; each says what to change.
-    pub async fn start(settings: &Settings) -> anyhow::Result<Self> {
+    pub async fn start(settings: &Settings, dialects: Arc<Dialects>) -> anyhow::Result<Self> {
         let recorder = telemetry::init_metrics()?;
         let doors = Doors::bind(&settings.listen).await?;
         let addresses = doors.addresses()?;
         let (store, database) = open_store(settings).await?;
 
         let limits = normalise::Limits { spans_per_trace: settings.ingest.max_spans_per_trace as usize };
+        let reader = Arc::clone(&dialects);
         let rules = JoinRules {
             settle: settings.join.settle,
             deadline: settings.join.join_deadline,
             span_limit: limits.spans_per_trace,
-            read: Arc::new(dialect::read),
+            read: Arc::new(move |span: &Span| reader.read(span)),
         };
         let stop = CancellationToken::new();
         let sources = Sources {
@@ -81,7 +84,7 @@ impl Server {
             readiness: Arc::new(StoreReadiness::new(store.clone(), stop.clone())),
             recorder: recorder.clone(),
         };
-        let intake = Arc::new(Ingest::new(store.clone(), limits));
+        let intake = Arc::new(Ingest::new(store.clone(), limits, dialects));
         let listeners = doors.serve(intake, receive_limits(&settings.ingest), sources, &stop);
 
         let mut workers = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The configuration file: a flat TOML table of flags.
+//! The configuration file: a flat TOML table of flags, beside which [`super::dialects`] has tables of its own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, Command};
 use thiserror::Error;
 use toml::{Table, Value};
+
+use super::dialects;
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
@@ -62,11 +64,8 @@ pub enum FileError {
 /// # Errors
 /// [`FileError`], also for a value that would be overridden.
 pub fn flags(path: &Path, command: &Command, is_set: impl Fn(&str) -> bool) -> Result<Vec<OsString>, FileError> {
-    let text = std::fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
-    let table = text
-        .parse::<Table>()
-        .map_err(|source| FileError::Syntax { path: path.to_owned(), source: Box::new(source) })?;
-
+    let mut table = table(path)?;
+    table.remove(dialects::KEY);
     let mut all = Vec::new();
     let mut kept = Vec::new();
     for (key, value) in &table {
@@ -79,6 +78,15 @@ pub fn flags(path: &Path, command: &Command, is_set: impl Fn(&str) -> bool) -> R
     }
     check_values(path, command, all)?;
     Ok(kept)
+}
+
+/// The file as TOML.
+///
+/// # Errors
+/// [`FileError::Read`] and [`FileError::Syntax`].
+pub(super) fn table(path: &Path) -> Result<Table, FileError> {
+    let text = std::fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    text.parse().map_err(|source| FileError::Syntax { path: path.to_owned(), source: Box::new(source) })
 }
 
 /// The argument that a key sets; `--config` itself is none.

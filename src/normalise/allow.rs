@@ -1,5 +1,6 @@
 //! The allow-list: what is not named here is dropped unread, so that prompts, answers and keys are never stored.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -28,19 +29,50 @@ static SPAN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| dialect::keys().
 
 static EVENT: LazyLock<HashSet<&'static str>> = LazyLock::new(|| dialect::events().collect());
 
-/// The key of a span's attribute, where it may be kept.
-pub fn span_key(key: &str) -> Option<&'static str> {
-    SPAN.get(key).copied()
+/// What may be kept: what the built-in dialects read, and what the rules of a configuration file need beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowList {
+    attributes: HashSet<String>,
+    resource: HashSet<String>,
+    events: HashSet<String>,
 }
 
-/// The key of a resource's attribute, where it may be kept.
-pub fn resource_key(key: &str) -> Option<&'static str> {
-    RESOURCE.iter().copied().find(|known| *known == key)
+impl AllowList {
+    /// Adds an attribute of spans.
+    pub fn allow_attribute(&mut self, key: &str) {
+        self.attributes.insert(key.to_owned());
+    }
+
+    /// Adds an attribute of spans and of their resources.
+    pub fn allow_label(&mut self, key: &str) {
+        self.allow_attribute(key);
+        self.resource.insert(key.to_owned());
+    }
+
+    /// Adds an event.
+    pub fn allow_event(&mut self, name: &str) {
+        self.events.insert(name.to_owned());
+    }
+
+    /// The key of a span's attribute, where it may be kept.
+    pub fn span_key(&self, key: &str) -> Option<Cow<'static, str>> {
+        SPAN.get(key).map(|known| Cow::Borrowed(*known)).or_else(|| owned(&self.attributes, key))
+    }
+
+    /// The key of a resource's attribute, where it may be kept.
+    pub fn resource_key(&self, key: &str) -> Option<Cow<'static, str>> {
+        let known = RESOURCE.iter().find(|known| **known == key);
+        known.map(|known| Cow::Borrowed(*known)).or_else(|| owned(&self.resource, key))
+    }
+
+    /// Whether an event may be kept.
+    pub fn keeps_event(&self, name: &str) -> bool {
+        EVENT.contains(name) || self.events.contains(name)
+    }
 }
 
-/// The name of an event, where it may be kept.
-pub fn event_name(name: &str) -> Option<&'static str> {
-    EVENT.get(name).copied()
+fn owned(keys: &HashSet<String>, key: &str) -> Option<Cow<'static, str>> {
+    keys.get(key).map(|known| Cow::Owned(known.clone()))
 }
 
 #[cfg(test)]
@@ -67,17 +99,30 @@ mod tests {
             "user.email",
             "http.request.header.authorization",
         ] {
-            assert_eq!(span_key(key), None, "{key}");
-            assert_eq!(resource_key(key), None, "{key}");
+            assert_eq!(AllowList::default().span_key(key), None, "{key}");
+            assert_eq!(AllowList::default().resource_key(key), None, "{key}");
         }
-        assert_eq!(event_name("gen_ai.user.message"), None);
+        assert!(!AllowList::default().keeps_event("gen_ai.user.message"));
     }
 
     #[test]
     fn what_dialects_read_is_on_the_list() {
         for key in ["llm.phase", "gen_ai.latency.time_in_queue", "http.status_code", "gen_ai.usage.output_tokens"] {
-            assert_eq!(span_key(key), Some(key));
+            assert_eq!(AllowList::default().span_key(key).as_deref(), Some(key));
         }
-        assert_eq!(event_name("first_token"), Some("first_token"));
+        assert!(AllowList::default().keeps_event("first_token"));
+    }
+
+    #[test]
+    fn rules_extend_the_list() {
+        let mut allowed = AllowList::default();
+        allowed.allow_attribute("acme.queue_ms");
+        allowed.allow_label("acme.pool");
+        allowed.allow_event("acme.first");
+        let kept = |key: &str| (allowed.span_key(key).is_some(), allowed.resource_key(key).is_some());
+        assert_eq!(kept("acme.queue_ms"), (true, false));
+        assert_eq!(kept("acme.pool"), (true, true));
+        assert_eq!(kept("acme.other"), (false, false));
+        assert!(allowed.keeps_event("acme.first") && !allowed.keeps_event("acme.last"));
     }
 }

@@ -18,6 +18,8 @@ mod vllm;
 
 use std::borrow::Cow;
 
+pub(super) use durations::far_beyond;
+
 use crate::model::{Dimensions, Flags, Nanos, ServerPhase, Span};
 
 /// The part of a generation that a duration belongs to.
@@ -175,27 +177,108 @@ impl NameRule {
 
 /// A system: how it is recognised and read, and which attributes and events that needs.
 struct Dialect {
+    name: &'static str,
+    recognised_by: &'static str,
     read: fn(&Span) -> Option<Reading>,
     keys: &'static [&'static str],
 }
 
 /// In the order in which they are asked: engines before proxies, what is special before what is general.
 const DIALECTS: &[Dialect] = &[
-    Dialect { read: sglang::read, keys: sglang::KEYS },
-    Dialect { read: tgi::read, keys: tgi::KEYS },
-    Dialect { read: vllm::read, keys: vllm::KEYS },
-    Dialect { read: proxy::read, keys: proxy::KEYS },
-    Dialect { read: dynamo::read, keys: dynamo::KEYS },
-    Dialect { read: litellm::read, keys: litellm::KEYS },
-    Dialect { read: llm_d::read, keys: &[] },
-    Dialect { read: native::read, keys: native::KEYS },
-    Dialect { read: genai::read, keys: genai::KEYS },
-    Dialect { read: http::read, keys: http::KEYS },
+    Dialect {
+        name: "sglang",
+        recognised_by: "Req … with rid, module or SGLang's scope; its stage names",
+        read: sglang::read,
+        keys: sglang::KEYS,
+    },
+    Dialect {
+        name: "tgi",
+        recognised_by: "handler spans in TGI's scope or with Rust-style durations",
+        read: tgi::read,
+        keys: tgi::KEYS,
+    },
+    Dialect {
+        name: "vllm",
+        recognised_by: "llm_request, omni_request, or gen_ai.latency.time_in_*",
+        read: vllm::read,
+        keys: vllm::KEYS,
+    },
+    Dialect {
+        name: "envoy, kong, apisix",
+        recognised_by: "component=proxy, upstream_cluster, response_flags; kong, kong.*; apisix.route_id",
+        read: proxy::read,
+        keys: proxy::KEYS,
+    },
+    Dialect {
+        name: "dynamo",
+        recognised_by: "http-request and engine.generate in Dynamo's scope",
+        read: dynamo::read,
+        keys: dynamo::KEYS,
+    },
+    Dialect {
+        name: "litellm",
+        recognised_by: "Received Proxy Server Request, litellm.preprocessing.duration_ms, LiteLLM's scope",
+        read: litellm::read,
+        keys: litellm::KEYS,
+    },
+    Dialect {
+        name: "llm-d",
+        recognised_by: "gateway.request*, llm_d.epp.*, llm_d.pd_proxy.*",
+        read: llm_d::read,
+        keys: &[],
+    },
+    Dialect {
+        name: "native",
+        recognised_by: "span names such as inference.generate; llm.phase on any span",
+        read: native::read,
+        keys: native::KEYS,
+    },
+    Dialect {
+        name: "genai, openinference, openllmetry",
+        recognised_by: "gen_ai.operation.name, openinference.span.kind, llm.request.type, litellm_request",
+        read: genai::read,
+        keys: genai::KEYS,
+    },
+    Dialect {
+        name: "http",
+        recognised_by: "http.request.method or http.method; ASGI's http send and http receive",
+        read: http::read,
+        keys: http::KEYS,
+    },
 ];
 
-/// What a span tells. The first dialect that recognises it decides; a declared phase stands above all of them.
+/// What a person may know of a dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// Its name, or the names of the systems that it tells apart.
+    pub name: &'static str,
+    /// What it recognises spans by.
+    pub recognised_by: &'static str,
+    /// The attributes that it reads beside those that all dialects share.
+    pub keys: &'static [&'static str],
+}
+
+/// The dialects that are built in, in the order in which they are asked.
+pub fn built_in() -> impl Iterator<Item = BuiltIn> {
+    DIALECTS.iter().map(|dialect| BuiltIn {
+        name: dialect.name,
+        recognised_by: dialect.recognised_by,
+        keys: dialect.keys,
+    })
+}
+
+/// What a span tells to the built-in dialects: the first that recognises it decides; a declared phase stands above all.
 pub fn read(span: &Span) -> Reading {
-    let mut reading = DIALECTS.iter().find_map(|dialect| (dialect.read)(span)).unwrap_or_default();
+    complete(span, recognise(span))
+}
+
+/// What the first dialect that recognises a span reads of it.
+pub(super) fn recognise(span: &Span) -> Reading {
+    DIALECTS.iter().find_map(|dialect| (dialect.read)(span)).unwrap_or_default()
+}
+
+/// Fills in what a dialect left open: what has one meaning in all systems, and the phase that the span itself declares.
+pub(super) fn complete(span: &Span, mut reading: Reading) -> Reading {
     labels::fill(span, &mut reading);
     first_token::fill(span, &mut reading);
     native::declare(span, &mut reading);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span as WireSpan;
 
+use super::allow::AllowList;
 use super::refusal::{Refusals, SpanError};
+use super::rules::Dialects;
 use super::span::{Identity, Origin};
 use super::{fold, resource, span, text};
 use crate::model::{Fragment, Scope, Span, TraceId};
@@ -49,11 +51,13 @@ impl Normalised {
     }
 }
 
-/// Splits a request into fragments of traces. A span that cannot be kept is refused alone; its batch mates are kept.
-pub fn fragments(request: ExportTraceServiceRequest, limits: &Limits) -> Normalised {
+/// Splits a request into fragments of traces, with what `dialects` read. A span that cannot be kept is refused alone; its
+/// batch mates are kept.
+pub fn fragments(request: ExportTraceServiceRequest, limits: &Limits, dialects: &Dialects) -> Normalised {
+    let allowed = dialects.allowed();
     let mut split = Split::default();
     for group in request.resource_spans {
-        let (resource, dropped, repaired) = resource::resource(group.resource);
+        let (resource, dropped, repaired) = resource::resource(group.resource, allowed);
         split.dropped_attributes += dropped;
         let resource = Arc::new(resource);
         for spans in group.scope_spans {
@@ -64,7 +68,7 @@ pub fn fragments(request: ExportTraceServiceRequest, limits: &Limits) -> Normali
                 repaired: repaired || scope.repaired,
             };
             for wire in spans.spans {
-                split.take(wire, &origin);
+                split.take(wire, &origin, allowed);
             }
         }
     }
@@ -81,7 +85,7 @@ struct Split {
 }
 
 impl Split {
-    fn take(&mut self, wire: WireSpan, origin: &Origin) {
+    fn take(&mut self, wire: WireSpan, origin: &Origin, allowed: &AllowList) {
         let identity = match Identity::read(&wire) {
             Ok(identity) => identity,
             Err(error) => {
@@ -89,7 +93,7 @@ impl Split {
                 return self.refusals.add(&error, 1, &example);
             }
         };
-        let (span, dropped) = span::span(wire, &identity, origin);
+        let (span, dropped) = span::span(wire, &identity, origin, allowed);
         self.dropped_attributes += dropped;
         self.push(identity.trace_id, span);
     }

@@ -7,16 +7,16 @@ use opentelemetry_proto::tonic::resource::v1::Resource as WireResource;
 use prost::Message;
 use sha2::{Digest, Sha256};
 
-use super::allow;
+use super::allow::AllowList;
 use super::span::{Trimmed, trim};
 use super::text::REDACTED;
 use crate::model::{Attributes, Resource, Value};
 
 /// A resource, how many of its attributes were dropped, and whether one that was kept held U+0000.
-pub fn resource(wire: Option<WireResource>) -> (Resource, u64, bool) {
+pub fn resource(wire: Option<WireResource>, allowed: &AllowList) -> (Resource, u64, bool) {
     let attributes = wire.map(|resource| resource.attributes).unwrap_or_default();
     let digest = digest(&attributes);
-    let Trimmed { attributes, dropped, repaired } = trim(attributes, allow::resource_key);
+    let Trimmed { attributes, dropped, repaired } = trim(attributes, |key| allowed.resource_key(key));
     (Resource { attributes: without_scrubbed(attributes), digest }, dropped, repaired)
 }
 
@@ -59,7 +59,7 @@ mod tests {
     }
 
     fn of(attributes: Vec<KeyValue>) -> Resource {
-        resource(Some(WireResource { attributes, ..Default::default() })).0
+        resource(Some(WireResource { attributes, ..Default::default() }), &AllowList::default()).0
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub fn millis(value: &Value) -> Option<Nanos> {
     duration(value, 1e6)
 }
 
-fn duration(value: &Value, nanos_per_unit: f64) -> Option<Nanos> {
+/// A duration in units of so many nanoseconds, or a text with its own unit. Negative and infinite ones mean missing.
+pub fn duration(value: &Value, nanos_per_unit: f64) -> Option<Nanos> {
     if let Some(number) = number(value) {
         return nanos(number, nanos_per_unit);
     }

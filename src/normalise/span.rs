@@ -9,8 +9,9 @@ use opentelemetry_proto::tonic::trace::v1::span::Event as WireEvent;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span as WireSpan, Status};
 
+use super::allow::AllowList;
 use super::refusal::SpanError;
-use super::{allow, text};
+use super::text;
 use crate::model::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, TraceId, UnixNanos, Value};
 
 /// Most spans have no more attributes that are kept.
@@ -30,14 +31,14 @@ pub struct Trimmed {
 }
 
 /// Keeps what the allow-list names; the rest is dropped unread.
-pub fn trim(wire: Vec<KeyValue>, allowed: fn(&str) -> Option<&'static str>) -> Trimmed {
+pub fn trim(wire: Vec<KeyValue>, allowed: impl Fn(&str) -> Option<Cow<'static, str>>) -> Trimmed {
     let mut kept = Vec::with_capacity(wire.len().min(EXPECTED));
     let mut dropped = 0;
     let mut repaired = false;
     for pair in wire {
         let value = allowed(&pair.key).and_then(|key| Some((key, value(pair.value?, &mut repaired)?)));
         match value {
-            Some((key, value)) => kept.push((Cow::Borrowed(key), value)),
+            Some((key, value)) => kept.push((key, value)),
             None => dropped += 1,
         }
     }
@@ -86,9 +87,9 @@ pub struct Origin {
 }
 
 /// One span, and how many of its attributes were dropped.
-pub fn span(wire: WireSpan, identity: &Identity, origin: &Origin) -> (Span, u64) {
+pub fn span(wire: WireSpan, identity: &Identity, origin: &Origin, allowed: &AllowList) -> (Span, u64) {
     let name = text::name(&wire.name);
-    let Trimmed { attributes, dropped, repaired } = trim(wire.attributes, allow::span_key);
+    let Trimmed { attributes, dropped, repaired } = trim(wire.attributes, |key| allowed.span_key(key));
     let span = Span {
         span_id: identity.span_id,
         parent: identity.parent,
@@ -97,7 +98,7 @@ pub fn span(wire: WireSpan, identity: &Identity, origin: &Origin) -> (Span, u64)
         start: identity.start,
         end: identity.end,
         attributes,
-        events: events(wire.events),
+        events: events(wire.events, allowed),
         error: is_error(wire.status.as_ref()),
         repaired: repaired || name.repaired || origin.repaired,
         scope: Arc::clone(&origin.scope),
@@ -152,14 +153,16 @@ fn time(field: &'static str, nanos: u64) -> Result<UnixNanos, SpanError> {
 }
 
 /// Known events by time. Of each name the earliest is kept: chunk events come once a chunk, and only the first tells.
-fn events(wire: Vec<WireEvent>) -> Vec<SpanEvent> {
+fn events(wire: Vec<WireEvent>, allowed: &AllowList) -> Vec<SpanEvent> {
     let mut kept: Vec<SpanEvent> = Vec::new();
     for event in wire {
-        let Some(name) = allow::event_name(&event.name) else { continue };
+        if !allowed.keeps_event(&event.name) {
+            continue;
+        }
         let Ok(at) = i64::try_from(event.time_unix_nano).map(UnixNanos) else { continue };
-        match kept.iter_mut().find(|known| known.name == name) {
+        match kept.iter_mut().find(|known| known.name == event.name) {
             Some(known) => known.at = known.at.min(at),
-            None => kept.push(SpanEvent { name: name.to_owned(), at, attributes: Attributes::default() }),
+            None => kept.push(SpanEvent { name: event.name, at, attributes: Attributes::default() }),
         }
     }
     kept.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.name.cmp(&b.name)));

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracejoin::join::{Progress, TraceInputs, explain};
 use tracejoin::model::{Fragment, TraceId, UnixNanos};
-use tracejoin::normalise::{self, Limits, dialect};
+use tracejoin::normalise::{self, Dialects, Limits, dialect};
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
 use tracejoin::store::ReceivedRecord;
@@ -98,7 +98,7 @@ fn fragments(groups: &Value) -> Vec<Fragment> {
         .collect();
     let body = json!({"resourceSpans": groups}).to_string();
     let decoded = otlp_json::decode(body.as_bytes()).expect("OTLP in JSON");
-    let normalised = normalise::fragments(decoded.request, &Limits::default());
+    let normalised = normalise::fragments(decoded.request, &Limits::default(), &Dialects::default());
     assert_eq!(normalised.rejected_spans(), 0, "{}", normalised.message);
     normalised.fragments.into_iter().map(|(_, fragment)| fragment).collect()
 }

@@ -1,6 +1,7 @@
 //! The documentation says what the code does: snippets are read by the code that users would feed them to, tables are
 //! compared with what they list.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use clap::{Arg, Args, Command, FromArgMatches};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tracejoin::config::{Settings, file};
-use tracejoin::model::{Attributes, Flag, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
+use tracejoin::config::{Settings, dialects, file};
+use tracejoin::model::{Attributes, Flag, Resource, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
 use tracejoin::normalise::{self, dialect};
 
 fn root() -> PathBuf {
@@ -71,6 +72,24 @@ fn the_configuration_file_is_taken() {
     assert_eq!(settings.storage.retention.as_secs(), 14 * 86_400);
 }
 
+#[test]
+fn the_example_of_dialect_rules_is_taken_and_reads_spans() {
+    let page = source("docs/dialects.md");
+    let [example] = blocks(&page, "toml").try_into().expect("one file");
+    let mut written = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::io::Write::write_all(&mut written, example.as_bytes()).expect("written");
+    file::flags(written.path(), &serve(), |_| false).expect("its settings stand beside the rules");
+    let dialects = dialects::read(written.path()).expect("rules that are taken");
+    let [acme] = dialects.own() else { panic!("one dialect") };
+    assert_eq!(acme.rules.len(), 5);
+    for (name, phase) in [("wait_slot 3", Some(ServerPhase::GpuQueue)), ("wait_slot x", None)] {
+        let mut span = span(name, Attributes::default());
+        let service = (Cow::Borrowed("service.name"), tracejoin::model::Value::Str("acme-gateway".to_owned()));
+        span.resource = Arc::new(Resource { attributes: Attributes::new(vec![service]), digest: 0 });
+        assert_eq!(dialects.read(&span).phase, phase, "{name}");
+    }
+}
+
 /// The default of a flag that is an address.
 fn address(flag: &str) -> String {
     let command = serve();
@@ -121,22 +140,25 @@ fn the_k6_script_is_printed_as_it_is_tested() {
 }
 
 fn reading(name: &str, declared: Option<&str>) -> Option<ServerPhase> {
-    let declared = declared.map(|phase| ("llm.phase".into(), tracejoin::model::Value::Str(phase.to_owned())));
-    let span = Span {
+    let declared = declared.map(|phase| (Cow::Borrowed("llm.phase"), tracejoin::model::Value::Str(phase.to_owned())));
+    dialect::read(&span(name, Attributes::new(declared.into_iter().collect()))).phase
+}
+
+fn span(name: &str, attributes: Attributes) -> Span {
+    Span {
         span_id: SpanId::from_slice(&[1; 8]).expect("an id"),
         parent: None,
         name: name.to_owned(),
         kind: SpanKind::Internal,
         start: UnixNanos(0),
         end: Some(UnixNanos(1_000_000)),
-        attributes: Attributes::new(declared.into_iter().collect()),
+        attributes,
         events: Vec::new(),
         error: false,
         repaired: false,
         scope: Arc::default(),
         resource: Arc::default(),
-    };
-    dialect::read(&span).phase
+    }
 }
 
 #[test]

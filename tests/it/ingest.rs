@@ -1,5 +1,7 @@
 //! Taking in while the database is in the way.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 use sqlx::raw_sql;
 use tracejoin::ingest::Ingest;
@@ -11,7 +13,7 @@ use crate::store_support::{beside, store};
 #[tokio::test]
 async fn records_are_refused_for_now_while_the_database_hangs() {
     let (database, store) = store().await;
-    let ingest = Ingest::new(store, Limits { spans_per_trace: 100 });
+    let ingest = Ingest::new(store, Limits { spans_per_trace: 100 }, Arc::default());
     let text = r#"{"trace_id": "0000000000000007000000000000012f", "duration_ms": 5}"#;
     let record = RawValue::from_string(text.to_owned()).expect("JSON");
 

@@ -37,7 +37,7 @@ fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
 }
 
 fn normalised(spans: Vec<WireSpan>) -> Normalised {
-    fragments(request(spans), &Limits::default())
+    fragments(request(spans), &Limits::default(), &Dialects::default())
 }
 
 fn only(spans: Vec<WireSpan>) -> Span {
@@ -133,7 +133,7 @@ fn nul_is_replaced_and_noted() {
         attributes: vec![text("service.name", "s\0")],
         ..Default::default()
     });
-    let normalised = fragments(of_resource, &Limits::default());
+    let normalised = fragments(of_resource, &Limits::default(), &Dialects::default());
     assert!(normalised.fragments[0].1.spans[0].repaired);
 }
 
@@ -166,7 +166,7 @@ fn a_trace_keeps_its_longest_spans_and_its_batch_mates_are_unharmed() {
     let mut spans: Vec<WireSpan> =
         (1..=50).map(|id| WireSpan { end_time_unix_nano: START + id, ..wire(id, "step") }).collect();
     spans.push(WireSpan { trace_id: vec![8; 16], ..wire(1, "other") });
-    let normalised = fragments(request(spans), &Limits { spans_per_trace: 10 });
+    let normalised = fragments(request(spans), &Limits { spans_per_trace: 10 }, &Dialects::default());
     assert_eq!(normalised.rejected.get("trace_too_large"), Some(&40));
     assert!(normalised.message.contains("--max-spans-per-trace=10"), "{}", normalised.message);
     let large = &normalised.fragments[0].1;
@@ -178,7 +178,7 @@ fn a_trace_keeps_its_longest_spans_and_its_batch_mates_are_unharmed() {
 #[test]
 fn of_equal_lengths_the_smaller_ids_stay() {
     let spans = [9, 3, 7, 1].map(|id| wire(id, "step")).to_vec();
-    let normalised = fragments(request(spans), &Limits { spans_per_trace: 2 });
+    let normalised = fragments(request(spans), &Limits { spans_per_trace: 2 }, &Dialects::default());
     let ids: Vec<u8> = normalised.fragments[0].1.spans.iter().map(|span| span.span_id.as_bytes()[7]).collect();
     assert_eq!(ids, vec![3, 1]);
 }
@@ -195,7 +195,7 @@ fn asgi_messages_are_folded_before_the_limit() {
     let mut spans = vec![wire(1, "POST /v1"), message(2, "http.request", "POST /v1 http receive")];
     spans.push(message(3, "http.response.start", "POST /v1 http send"));
     spans.extend((10..200).map(|id| message(id, "http.response.body", "POST /v1 http send")));
-    let normalised = fragments(request(spans), &Limits { spans_per_trace: 4 });
+    let normalised = fragments(request(spans), &Limits { spans_per_trace: 4 }, &Dialects::default());
     assert_eq!((normalised.rejected_spans(), normalised.folded), (0, 189));
     let ids: Vec<u8> = normalised.fragments[0].1.spans.iter().map(|span| span.span_id.as_bytes()[7]).collect();
     assert_eq!(ids, vec![1, 3, 10, 199]);
@@ -228,7 +228,7 @@ proptest! {
         limit in 1_usize..20,
     ) {
         let sent = spans.len() as u64;
-        let normalised = fragments(request(spans), &Limits { spans_per_trace: limit });
+        let normalised = fragments(request(spans), &Limits { spans_per_trace: limit }, &Dialects::default());
         let kept: usize = normalised.fragments.iter().map(|(_, fragment)| fragment.spans.len()).sum();
         prop_assert_eq!(sent, kept as u64 + normalised.rejected_spans() + normalised.folded);
         prop_assert_eq!(normalised.message.is_empty(), normalised.rejected_spans() == 0);
