@@ -19,6 +19,8 @@ pub mod aggregate;
 
 pub mod serve;
 
+pub mod sse;
+
 pub mod config;
 pub mod private_postgres;
 pub mod telemetry;
