@@ -14,5 +14,5 @@ mod span;
 mod text;
 
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
-pub use record::{FieldError, ParsedRecord, record};
+pub use record::{FieldError, ParsedRecord, TraceContext, TraceparentError, record};
 pub use rules::Dialects;

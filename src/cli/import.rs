@@ -2,6 +2,7 @@
 
 mod door;
 mod input;
+mod k6;
 mod otlp;
 mod records;
 mod sink;
@@ -29,6 +30,8 @@ pub struct ImportArgs {
 enum Format {
     /// Client records: one JSON object a line, an array of them, or one object
     Records(RecordsArgs),
+    /// k6's `--out json`, or records that its script wrote to the console
+    K6(K6Args),
     /// OTLP traces: JSON lines as the Collector's file exporter writes them, or protobuf
     Otlp(OtlpArgs),
 }
@@ -48,7 +51,6 @@ struct FileArgs {
 
 /// What a load tool's file may leave untold.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[allow(dead_code, reason = "for the readers of load tools' files")]
 struct LabelArgs {
     /// The test run, where the file names none
     #[arg(long, value_name = "NAME")]
@@ -60,7 +62,6 @@ struct LabelArgs {
 
 impl LabelArgs {
     /// Fills in what a record does not tell.
-    #[allow(dead_code, reason = "for the readers of load tools' files")]
     fn fill(&self, line: &mut RecordLine) {
         line.run = line.run.take().or_else(|| self.run.clone());
         line.scenario = line.scenario.take().or_else(|| self.scenario.clone());
@@ -72,6 +73,17 @@ impl LabelArgs {
 struct RecordsArgs {
     #[command(flatten)]
     file: FileArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Sends the requests of a k6 run.
+#[derive(Debug, clap::Args)]
+struct K6Args {
+    #[command(flatten)]
+    file: FileArgs,
+    #[command(flatten)]
+    options: k6::Options,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -92,6 +104,11 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         Format::Records(args) => {
             let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
             (door::import(&args.file, url, records::read).await?, args.file.json)
+        }
+        Format::K6(args) => {
+            let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
+            let read = |input, sink: &mut sink::Sink| k6::read(input, args.options, sink);
+            (door::import(&args.file, url, read).await?, args.file.json)
         }
         Format::Otlp(args) => {
             let url = Api::at(args.otlp)?.url(&["v1", "traces"])?;

@@ -179,7 +179,6 @@ pub struct Millis(pub Nanos);
 
 impl Millis {
     /// From a number of milliseconds; `None` where it is not finite or does not fit.
-    #[allow(dead_code, reason = "for the readers of load tools' files")]
     pub fn new(millis: f64) -> Option<Self> {
         Nanos::from_millis(millis).map(Self)
     }

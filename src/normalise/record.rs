@@ -16,7 +16,7 @@ use self::labels::Labels;
 use self::outcome::Outcome;
 use self::stream::Stream;
 use self::timing::Timing;
-use self::trace::TraceContext;
+pub use self::trace::{TraceContext, TraceparentError};
 use super::text;
 use crate::model::{ClientRecord, UnixNanos};
 

@@ -11,7 +11,6 @@ const BATCH_BYTES: usize = 1024 * 1024;
 
 /// What a reader hands on, in the file's order.
 #[derive(Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the readers of load tools' files")]
 pub enum Item {
     /// Records, each without a line end in it.
     Batch(Vec<Vec<u8>>),
@@ -31,7 +30,6 @@ pub struct Sink {
     bytes: usize,
 }
 
-#[allow(dead_code, reason = "for the readers of load tools' files")]
 impl Sink {
     /// One that feeds an upload.
     pub fn new(items: mpsc::Sender<Item>) -> Self {

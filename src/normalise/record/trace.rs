@@ -1,5 +1,7 @@
 //! Which request a record is about: `trace_id`, or a W3C `traceparent`.
 
+use std::str::FromStr;
+
 use thiserror::Error;
 
 use super::FieldError;
@@ -20,15 +22,20 @@ pub struct TraceContext {
 
 /// Why a text is not a `traceparent`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-enum TraceparentError {
+pub enum TraceparentError {
+    /// Other parts than the four of the standard.
     #[error("is not of the form 00-<32 hex>-<16 hex>-<2 hex>")]
     Form,
+    /// Letters that servers do not take.
     #[error("has upper-case letters, which W3C Trace Context forbids: servers start a trace of their own then")]
     Case,
+    /// The version that is none.
     #[error("has version ff, which W3C Trace Context forbids")]
     Version,
+    /// Not the id of a trace.
     #[error("has a trace id that {0}")]
     TraceId(IdError),
+    /// Not the id of a span.
     #[error("has a parent id that {0}")]
     SpanId(IdError),
 }
@@ -41,8 +48,8 @@ impl TraceContext {
     pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
         let trace_id = id::<TraceId>(fields, "trace_id", 32)?;
         let span_id = id::<SpanId>(fields, "span_id", 16)?;
-        let parent = fields.raw_text("traceparent")?.map(|raw| parse(raw.trim())).transpose();
-        let parent = parent.map_err(|error| {
+        let parent = fields.raw_text("traceparent")?.map(|raw| raw.trim().parse()).transpose();
+        let parent: Option<Self> = parent.map_err(|error: TraceparentError| {
             fields.error("traceparent", format!("{error}; send the header that went with the request"))
         })?;
         let Some(parent) = parent else {
@@ -61,11 +68,7 @@ impl TraceContext {
     }
 }
 
-fn id<T: std::str::FromStr<Err = IdError>>(
-    fields: &mut Fields,
-    name: &str,
-    digits: usize,
-) -> Result<Option<T>, FieldError> {
+fn id<T: FromStr<Err = IdError>>(fields: &mut Fields, name: &str, digits: usize) -> Result<Option<T>, FieldError> {
     let Some(raw) = fields.raw_text(name)? else { return Ok(None) };
     raw.trim()
         .parse()
@@ -73,33 +76,37 @@ fn id<T: std::str::FromStr<Err = IdError>>(
         .map_err(|error| fields.error(name, format!("{error}; send {digits} hexadecimal digits, not all zero")))
 }
 
-/// Reads a `traceparent` of version 00, or of a later one by the part that all versions share. Of the flags only the
-/// first bit is read: SDKs set others too.
-fn parse(text: &str) -> Result<TraceContext, TraceparentError> {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [version, trace_id, span_id, flags, rest @ ..] = parts.as_slice() else {
-        return Err(TraceparentError::Form);
-    };
-    let shape = version.len() == 2 && trace_id.len() == 32 && span_id.len() == 16 && flags.len() == 2;
-    if !shape || (*version == "00" && !rest.is_empty()) {
-        return Err(TraceparentError::Form);
+impl FromStr for TraceContext {
+    type Err = TraceparentError;
+
+    /// A `traceparent` of version 00, or of a later one by the part that all versions share. Of the flags only the first
+    /// bit is read: SDKs set others too.
+    fn from_str(text: &str) -> Result<Self, TraceparentError> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let [version, trace_id, span_id, flags, rest @ ..] = parts.as_slice() else {
+            return Err(TraceparentError::Form);
+        };
+        let shape = version.len() == 2 && trace_id.len() == 32 && span_id.len() == 16 && flags.len() == 2;
+        if !shape || (*version == "00" && !rest.is_empty()) {
+            return Err(TraceparentError::Form);
+        }
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(TraceparentError::Case);
+        }
+        let byte = |text: &str| {
+            let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            hex.then(|| u8::from_str_radix(text, 16).ok()).flatten().ok_or(TraceparentError::Form)
+        };
+        if byte(version)? == 0xff {
+            return Err(TraceparentError::Version);
+        }
+        let sampled = byte(flags)? & 1 == 1;
+        Ok(Self {
+            trace_id: trace_id.parse().map_err(TraceparentError::TraceId)?,
+            span_id: Some(span_id.parse().map_err(TraceparentError::SpanId)?),
+            sampled: Some(sampled),
+        })
     }
-    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Err(TraceparentError::Case);
-    }
-    let byte = |text: &str| {
-        let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        hex.then(|| u8::from_str_radix(text, 16).ok()).flatten().ok_or(TraceparentError::Form)
-    };
-    if byte(version)? == 0xff {
-        return Err(TraceparentError::Version);
-    }
-    let sampled = byte(flags)? & 1 == 1;
-    Ok(TraceContext {
-        trace_id: trace_id.parse().map_err(TraceparentError::TraceId)?,
-        span_id: Some(span_id.parse().map_err(TraceparentError::SpanId)?),
-        sampled: Some(sampled),
-    })
 }
 
 #[cfg(test)]
@@ -112,11 +119,11 @@ mod tests {
     #[test]
     fn reads_flags_by_their_first_bit() {
         for (flags, sampled) in [("00", false), ("01", true), ("03", true), ("02", false)] {
-            let context = parse(&format!("00-{TRACE}-{SPAN}-{flags}")).expect("valid");
+            let context = format!("00-{TRACE}-{SPAN}-{flags}").parse::<TraceContext>().expect("valid");
             assert_eq!(context.sampled, Some(sampled), "{flags}");
             assert_eq!(context.span_id.map(|id| id.to_string()).as_deref(), Some(SPAN));
         }
-        let later = parse(&format!("01-{TRACE}-{SPAN}-01-more")).expect("a later version");
+        let later = format!("01-{TRACE}-{SPAN}-01-more").parse::<TraceContext>().expect("a later version");
         assert_eq!(later.trace_id.to_string(), TRACE);
     }
 
@@ -134,7 +141,7 @@ mod tests {
             (format!("00-{TRACE}-{}-01", "0".repeat(16)), TraceparentError::SpanId(IdError::Zero)),
             (format!("00-{}-{SPAN}-01", "z".repeat(32)), TraceparentError::TraceId(IdError::NotHex)),
         ] {
-            assert_eq!(parse(&text), Err(error), "{text}");
+            assert_eq!(text.parse::<TraceContext>(), Err(error), "{text}");
         }
     }
 }

@@ -1,0 +1,149 @@
+//! What a line of k6's output is, recognised by what it holds.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::point::{Metric, Point};
+
+/// A line.
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    /// A measurement of a request.
+    Point(Box<Point>),
+    /// A client record that the script wrote to the console.
+    Record(String),
+    /// A metric's definition, which comes before its first point.
+    Definition,
+    /// A line of k6 that tells nothing of a request.
+    Other,
+    /// Nothing that k6 writes.
+    Unknown,
+}
+
+/// Every field by which lines are told apart.
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow, default)]
+    r#type: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metric: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    msg: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    level: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    trace_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    traceparent: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    duration_ms: Option<&'a RawValue>,
+}
+
+impl Line {
+    /// Recognises a line: of `--out json`, of the console as JSON or as text, or a record as it is.
+    pub fn read(bytes: &[u8]) -> Self {
+        let Ok(text) = std::str::from_utf8(bytes) else { return Self::Unknown };
+        if let Some(message) = text_message(text) {
+            return Self::message(&message);
+        }
+        let Ok(fields) = serde_json::from_str::<Fields>(text) else { return Self::Unknown };
+        match (fields.r#type.as_deref(), fields.metric.as_deref(), fields.data) {
+            (Some("Metric"), _, Some(_)) => return Self::Definition,
+            (Some("Point"), Some(metric), Some(data)) => return Self::point(metric, data),
+            _ => {}
+        }
+        if fields.is_record() {
+            return Self::Record(text.to_owned());
+        }
+        match (fields.level, fields.msg) {
+            (Some(_), Some(message)) => Self::message(&message),
+            _ => Self::Unknown,
+        }
+    }
+
+    fn point(metric: &str, data: &RawValue) -> Self {
+        let Some(metric) = Metric::from_name(metric) else { return Self::Other };
+        Point::read(metric, data).map_or(Self::Unknown, |point| Self::Point(Box::new(point)))
+    }
+
+    /// What a script wrote to the console: a record, or anything.
+    fn message(message: &str) -> Self {
+        let record = serde_json::from_str::<Fields>(message).is_ok_and(|fields| fields.is_record());
+        if record { Self::Record(message.to_owned()) } else { Self::Other }
+    }
+}
+
+impl Fields<'_> {
+    fn is_record(&self) -> bool {
+        self.trace_id.is_some() || self.traceparent.is_some() || self.duration_ms.is_some()
+    }
+}
+
+/// The message of a line of k6's log as text: `time="…" level=… msg="…" source=console`.
+fn text_message(line: &str) -> Option<String> {
+    let (_, rest) = line.strip_prefix("time=\"")?.split_once(" msg=")?;
+    let quoted = serde_json::Deserializer::from_str(rest).into_iter::<String>().next();
+    // A message without blanks and quotes is not quoted.
+    quoted.and_then(Result::ok).or_else(|| rest.split(' ').next().map(str::to_owned))
+}
+
+/// A file of k6's that cannot be imported, recognised by its first line, and the way out.
+pub fn other_output(first: &[u8]) -> Option<&'static str> {
+    let csv = first.starts_with(b"metric_name,timestamp,");
+    let summary = first == b"{" || first.starts_with(b"{\"metrics\":") || first.starts_with(b"{\"root_group\":");
+    match (csv, summary) {
+        (true, _) => Some(
+            "this is k6's CSV output, whose times are whole seconds; run k6 with --out json=FILE and import that file",
+        ),
+        (_, true) => Some(
+            "this is a summary of k6, which holds no single requests; run k6 with --out json=FILE and import that file",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_console_is_read_in_each_of_its_forms() {
+        let record = r#"{"trace_id":"x","duration_ms":1}"#;
+        let as_json =
+            serde_json::json!({"level": "error", "msg": record, "source": "console", "time": "t"}).to_string();
+        let as_text =
+            format!("time=\"t\" level=info msg={} source=console", serde_json::to_string(record).expect("JSON"));
+        for line in [record, &as_json, &as_text] {
+            assert_eq!(Line::read(line.as_bytes()), Line::Record(record.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_apart_from_what_is_not_k6s() {
+        for line in [
+            r#"{"level":"info","msg":"hello","source":"console","time":"t"}"#,
+            r#"time="t" level=info msg="hello you" source=console"#,
+            "time=\"t\" level=info msg=hello source=console",
+            r#"{"type":"Point","metric":"vus","data":{"time":"1970-01-01T00:00:01Z","value":1}}"#,
+        ] {
+            assert_eq!(Line::read(line.as_bytes()), Line::Other, "{line}");
+        }
+        let definition = r#"{"type":"Metric","data":{"name":"vus"},"metric":"vus"}"#;
+        assert_eq!(Line::read(definition.as_bytes()), Line::Definition);
+        for line in [r#"{"a":1}"#, "oops", "[1]", r#"{"type":"Point","metric":"http_reqs","data":{"value":1}}"#] {
+            assert_eq!(Line::read(line.as_bytes()), Line::Unknown, "{line}");
+        }
+        assert_eq!(Line::read(b"\xff"), Line::Unknown);
+    }
+
+    #[test]
+    fn other_outputs_are_known_by_their_first_line() {
+        assert!(other_output(b"metric_name,timestamp,metric_value,check").is_some_and(|way| way.contains("CSV")));
+        assert!(other_output(b"{").is_some_and(|way| way.contains("summary")));
+        assert_eq!(other_output(br#"{"metric":"vus","type":"Point"}"#), None);
+    }
+}
