@@ -92,6 +92,8 @@ pub fn paint(forest: &Forest, entry: Place, server: Option<Interval>, flags: &mu
 struct Subtree {
     timeline: Timeline,
     tells_generation: bool,
+    /// What spans of an engine in it tell.
+    stages: Vec<Paint>,
 }
 
 struct Painter<'a> {
@@ -187,7 +189,16 @@ impl Painter<'_> {
         flags: &mut Flags,
     ) -> Subtree {
         let claims_before = claims.len();
-        let own = self.own_layer(place, claims, flags);
+        let mut stages: Vec<Paint> = Vec::new();
+        for (_, subtree) in &children {
+            stages.extend(&subtree.stages);
+        }
+        let own = self.own_layer(place, &stages, claims, flags);
+        if self.forest.node(place).is_engine() {
+            stages.extend(claims[claims_before..].iter().map(|(_, paint)| *paint));
+        }
+        stages.sort_unstable();
+        stages.dedup();
         let generates = |paint: &Paint| paint.phase == ServerPhase::Generation;
         let mut tells_generation = claims[claims_before..].iter().any(|(_, paint)| generates(paint));
         let mut layers = Vec::with_capacity(children.len());
@@ -199,7 +210,7 @@ impl Painter<'_> {
                 subtree.timeline
             });
         }
-        Subtree { timeline: Timeline::merge(layers).over(&own), tells_generation }
+        Subtree { timeline: Timeline::merge(layers).over(&own), tells_generation, stages }
     }
 
     /// What a foreign subtree does not tell keeps the parent's phase, unless it tells generation: then it is
@@ -223,8 +234,14 @@ impl Painter<'_> {
     }
 
     /// What the span itself paints: its phase, the envelope of an inner hop around foreign children, and durations that
-    /// it tells without a position.
-    fn own_layer(&self, place: Place, claims: &mut Vec<(Interval, Paint)>, flags: &mut Flags) -> Timeline {
+    /// it tells of its inside.
+    fn own_layer(
+        &self,
+        place: Place,
+        stages: &[Paint],
+        claims: &mut Vec<(Interval, Paint)>,
+        flags: &mut Flags,
+    ) -> Timeline {
         let Some(at) = self.interval(place) else { return Timeline::default() };
         let node = self.forest.node(place);
         let base = self.base_paint(place, flags);
@@ -242,22 +259,56 @@ impl Painter<'_> {
             }
         }
         let mut laid_layer = Timeline::default();
-        let (mut front, mut back) = (at.start, at.end);
-        for laid in &node.reading.laid {
-            let part = match laid.anchor {
-                Anchor::Start => take_front(&mut front, back, laid.length),
-                Anchor::End => take_back(front, &mut back, laid.length),
-            };
-            flags.set_if(part.length() < laid.length, Flag::AttributesExceedSpan);
-            let paint = Paint::new(laid.phase, laid.sub);
+        for (part, paint) in self.laid_out(place, at, stages, flags) {
             claims.push((part, paint));
             laid_layer = laid_layer.over(&Timeline::of(part, paint));
         }
         laid_layer.over(&layer)
     }
 
+    /// Where the durations that a span tells of its inside lie. One without a position that a stage's own span tells
+    /// better only takes up its room: nothing is told twice.
+    fn laid_out(&self, place: Place, at: Interval, stages: &[Paint], flags: &mut Flags) -> Vec<(Interval, Paint)> {
+        let (mut front, mut back) = (at.start, at.end);
+        let mut out = Vec::new();
+        for laid in &self.forest.node(place).reading.laid {
+            let paint = Paint::new(laid.phase, laid.sub);
+            let (part, whole) = match laid.anchor {
+                Anchor::Start => (take_front(&mut front, back, laid.length), laid.length),
+                Anchor::End => (take_back(front, &mut back, laid.length), laid.length),
+                Anchor::At(offset) => (inside(at, at.start + offset, laid.length), laid.length),
+                Anchor::UntilChild(offset) => {
+                    let length = self.until_child(place, at.start + offset, laid.length);
+                    (inside(at, at.start + offset, length), length)
+                }
+            };
+            let positioned = matches!(laid.anchor, Anchor::At(_) | Anchor::UntilChild(_));
+            if !positioned && stages.iter().any(|stage| tells_same(*stage, paint)) {
+                continue;
+            }
+            flags.set_if(part.length() < whole, Flag::AttributesExceedSpan);
+            out.push((part, paint));
+        }
+        out
+    }
+
+    /// From an instant until the first span inside begins on the same clock, at most so long.
+    fn until_child(&self, place: Place, from: UnixNanos, most: Nanos) -> Nanos {
+        let local = self.children(place).iter().filter(|child| !self.forest.crosses_clocks(**child, place));
+        let first = local.filter_map(|child| self.interval(*child)).map(|child| child.start).min();
+        first.map_or(most, |first| (first - from).max(Nanos::ZERO).min(most))
+    }
+
+    fn holds_attempts(&self, place: Place) -> bool {
+        let attempt = |child: &Place| self.forest.node(*child).reading.role == Role::ProxyAttempt;
+        self.children(place).iter().any(|child| attempt(child) && !self.forest.crosses_clocks(*child, place))
+    }
+
     fn base_paint(&self, place: Place, flags: &mut Flags) -> Option<Paint> {
         let reading = &self.forest.node(place).reading;
+        if self.forest.shown_beside(place) {
+            return None;
+        }
         if let Some(phase) = reading.phase {
             return Some(Paint::new(phase, reading.sub));
         }
@@ -267,12 +318,25 @@ impl Painter<'_> {
                 flags.set(Flag::UpstreamOpaque);
                 Some(ServerPhase::Provider.into())
             }
+            // An attempt that holds attempts is the proxy's own span around them.
+            Role::ProxyAttempt if self.holds_attempts(place) => Some(ServerPhase::Gateway.into()),
             Role::ProxyAttempt => Some(ServerPhase::Unattributed.into()),
             // What an engine's attributes do not tell of its inside is nobody's.
             Role::Engine | Role::EngineStage if !reading.laid.is_empty() => Some(ServerPhase::Unattributed.into()),
             _ => None,
         }
     }
+}
+
+/// Whether a stage's span tells the duration, or the generation that it is a part of, or a part of it.
+fn tells_same(stage: Paint, laid: Paint) -> bool {
+    stage.phase == laid.phase && (stage.sub() == laid.sub() || stage.sub().is_none() || laid.sub().is_none())
+}
+
+/// So long from an instant, cut to the span.
+fn inside(span: Interval, from: UnixNanos, length: Nanos) -> Interval {
+    let start = from.max(span.start).min(span.end);
+    Interval { start, end: (from + length).max(start).min(span.end) }
 }
 
 fn take_front(front: &mut UnixNanos, back: UnixNanos, length: Nanos) -> Interval {

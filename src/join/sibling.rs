@@ -1,11 +1,11 @@
-//! Engines whose spans are siblings of the entry span, since a proxy forwarded the client's context (design, section 3,
-//! rule 6); and the engine that only the answer's own timing tells (section 5).
+//! Engines and observers whose spans are siblings of the entry span, since a proxy forwarded the client's context (design,
+//! section 3, rule 6); and the engine that only the answer's own timing tells (section 5).
 
 use super::tree::{Forest, Node, Place};
 use crate::model::{ClockDomain, Interval, Nanos, ResponseMetrics, ServerPhase, SpanKind};
 use crate::normalise::dialect::{Anchor, Laid, Reading, Role, SubPhase};
 
-/// Hangs the engine spans that are siblings of the entry where they lie on its clock, else under the one call that can
+/// Hangs the engine's and observer's spans that are siblings of the entry where they lie on its clock, else under the one call that can
 /// hold them, else under the entry.
 pub fn place_engines(forest: &mut Forest, entry: Place) {
     let parent = forest.node(entry).span.parent;
@@ -14,7 +14,7 @@ pub fn place_engines(forest: &mut Forest, entry: Place) {
         place != entry
             && node.parent == forest.node(entry).parent
             && node.span.parent == parent
-            && node.reading.role == Role::Engine
+            && matches!(node.reading.role, Role::Engine | Role::Observer)
     };
     let engines: Vec<Place> = forest.places().filter(|place| sibling(forest, *place)).collect();
     let homes: Vec<(Place, Place)> = engines
@@ -35,7 +35,10 @@ fn the_one_call(forest: &Forest, entry: Place, length: Nanos) -> Option<Place> {
     let fits = |place: &Place| {
         let node = forest.node(*place);
         let foreign = node.children.iter().any(|child| forest.crosses_clocks(*child, *place));
-        is_call(node) && !foreign && node.interval.is_some_and(|interval| interval.length() >= length)
+        is_call(node)
+            && !forest.shown_beside(*place)
+            && !foreign
+            && node.interval.is_some_and(|interval| interval.length() >= length)
     };
     let mut calls = forest.subtree(entry).into_iter().filter(fits);
     calls.next().filter(|_| calls.next().is_none())

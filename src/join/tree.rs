@@ -36,9 +36,14 @@ impl Node {
         }
     }
 
-    /// Whether it is an engine's own span, which yields to a gateway's.
+    /// Whether it is an engine's own span.
     pub fn is_engine(&self) -> bool {
         matches!(self.reading.role, Role::Engine | Role::EngineStage)
+    }
+
+    /// Whether it yields to another server's span as the entry: an engine's to a gateway's, an observer's to the proxy's.
+    pub fn yields(&self) -> bool {
+        self.is_engine() || self.reading.role == Role::Observer
     }
 }
 
@@ -269,6 +274,25 @@ impl Forest {
             next += 1;
         }
         found
+    }
+
+    /// Whether what a span without anything inside it saw is shown by a span beside it. An observer of a proxy's stream
+    /// and the proxy's own attempt are one call seen twice, and a server's own span tells more than either.
+    pub fn shown_beside(&self, place: Place) -> bool {
+        let node = &self.nodes[place];
+        let Some(parent) = node.parent.filter(|_| node.children.is_empty()) else { return false };
+        let mut beside =
+            self.nodes[parent].children.iter().filter(|other| **other != place).map(|other| &self.nodes[*other]);
+        match node.reading.role {
+            Role::Observer => beside.any(|other| {
+                let server = other.span.kind == SpanKind::Server && other.reading.role != Role::Observer;
+                server || other.is_engine() || other.reading.role == Role::ProxyAttempt
+            }),
+            Role::ProxyAttempt => {
+                beside.any(|other| other.reading.role == Role::Observer && !other.children.is_empty())
+            }
+            _ => false,
+        }
     }
 
     /// The nodes above a place, nearest first.

@@ -46,6 +46,7 @@ fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> Explained
         let server = server?;
         Some(at.start + shift? - server.at?.start)
     };
+    let shown_beside = forest.shown_beside(place);
     let opaque = node.reading.role == Role::ProxyAttempt && node.children.is_empty();
     let rule = match (node.interval, node.reading.dialect.as_ref()) {
         (None, _) => "clock_invalid: ignored".to_owned(),
@@ -60,7 +61,11 @@ fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> Explained
         service: node.span.resource.service().into_owned(),
         start_offset: node.interval.and_then(offset),
         duration: node.interval.map(Interval::length),
-        phase: node.reading.phase.or(opaque.then_some(ServerPhase::Provider)).filter(|_| node.interval.is_some()),
+        phase: node
+            .reading
+            .phase
+            .or(opaque.then_some(ServerPhase::Provider))
+            .filter(|_| node.interval.is_some() && !shown_beside),
         rule,
         clock_domain: node.domain.0.clone(),
         painted: shift.is_some(),

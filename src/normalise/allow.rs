@@ -61,8 +61,8 @@ impl AllowList {
 
     /// The key of a resource's attribute, where it may be kept.
     pub fn resource_key(&self, key: &str) -> Option<Cow<'static, str>> {
-        let known = RESOURCE.iter().find(|known| **known == key);
-        known.map(|known| Cow::Borrowed(*known)).or_else(|| owned(&self.resource, key))
+        let known = RESOURCE.iter().copied().chain(dialect::resource_keys()).find(|known| *known == key);
+        known.map(Cow::Borrowed).or_else(|| owned(&self.resource, key))
     }
 
     /// Whether an event may be kept.

@@ -1,157 +1,38 @@
 //! What a span means: which owner its time has, and what else it tells. One file a system.
 
+mod ai_sdk;
+mod apisix;
 mod durations;
 mod dynamo;
+mod envoy;
+mod envoy_ai_gateway;
 mod first_token;
 mod genai;
 pub(super) mod http;
+mod kong;
 mod labels;
 mod litellm;
 mod llm_d;
 mod native;
+mod openinference;
+mod openllmetry;
+mod origin;
 mod proxy;
+mod ray_serve;
+mod reading;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sglang;
+mod smg;
+mod tensorrt_llm;
 mod tgi;
+mod triton;
 mod vllm;
 
-use std::borrow::Cow;
-
 pub(super) use durations::far_beyond;
+pub use reading::{Anchor, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
 
-use crate::model::{Dimensions, Flags, Nanos, ServerPhase, Span};
-
-/// The part of a generation that a duration belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SubPhase {
-    /// Up to the first token.
-    Prefill,
-    /// After the first token.
-    Decode,
-}
-
-/// Which end of its span a duration without a position is laid against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
-    /// Laid forward from the start.
-    Start,
-    /// Laid backwards from the end, in the order given.
-    End,
-}
-
-/// A duration that a span tells as an attribute (design, section 3, rule 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Laid {
-    /// Whose time it is.
-    pub phase: ServerPhase,
-    /// Which part of a generation.
-    pub sub: Option<SubPhase>,
-    /// How long; never negative.
-    pub length: Nanos,
-    /// Where it is laid.
-    pub anchor: Anchor,
-}
-
-/// How far a first-token time is to be trusted; a smaller one is trusted more (`span-dialects`, section 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FirstTokenSource {
-    /// An event that marks the first token.
-    Event,
-    /// An attribute of the server or engine that made the token.
-    Attribute,
-    /// The end of an engine's prefill span.
-    PrefillEnd,
-    /// What a gateway saw of its upstream.
-    FirstChunk,
-    /// The first chunk event, perhaps of a role-only chunk.
-    ChunkEvent,
-    /// The first body part written, perhaps without a token.
-    BodySend,
-}
-
-/// A first token that a span tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FirstToken {
-    /// From the span's own start.
-    pub offset: Nanos,
-    /// Where it comes from.
-    pub source: FirstTokenSource,
-}
-
-/// What a span is in the house it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Role {
-    /// Nothing special: transparent unless it has a phase.
-    #[default]
-    Plain,
-    /// An inference engine's own request span: yields to a gateway's as entry, and what it does not tell of its inside
-    /// is unattributed.
-    Engine,
-    /// A stage inside an engine.
-    EngineStage,
-    /// The server span of a pure proxy, whose own time outside its attempts is gateway time.
-    ProxyServer,
-    /// A pure proxy's attempt: opaque where nothing lies inside it.
-    ProxyAttempt,
-    /// ASGI's start or body message, useful for its time only and never painted or shown.
-    AsgiSend {
-        /// Whether it carries a part of the body.
-        body: bool,
-    },
-    /// Known noise: neither painted nor shown.
-    Noise,
-}
-
-/// What one span tells, as its dialect reads it. Everything that later stages need of attributes and names is here.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reading {
-    /// The dialect that recognised the span; empty where none did.
-    pub dialect: Cow<'static, str>,
-    /// The rule that decided, for a person to look up.
-    pub rule: Cow<'static, str>,
-    /// What the span is.
-    pub role: Role,
-    /// Whose time the span's interval is; `None` is transparent.
-    pub phase: Option<ServerPhase>,
-    /// Which part of a generation the interval is.
-    pub sub: Option<SubPhase>,
-    /// Whether the span may be a server's entry though its kind is not SERVER.
-    pub root: bool,
-    /// Whether it is a GenAI client span, which makes it a call whatever its kind.
-    pub genai_client: bool,
-    /// Whether it writes the answer: it may extend the server's end, and its first-token event is the entry's.
-    pub writes_response: bool,
-    /// Durations without a position: those laid from the start first, then those laid from the end, last first.
-    pub laid: Vec<Laid>,
-    /// Phases that this system leaves out where they took no time.
-    pub absent_is_zero: Vec<ServerPhase>,
-    /// The first token.
-    pub first_token: Option<FirstToken>,
-    /// HTTP status, where told.
-    pub http_status: Option<i64>,
-    /// Tokens of the prompt.
-    pub input_tokens: Option<i64>,
-    /// Tokens of the answer.
-    pub output_tokens: Option<i64>,
-    /// Whether the answer was streamed.
-    pub streaming: Option<bool>,
-    /// Whether the request loaded the model first.
-    pub cold_start: Option<bool>,
-    /// The labels it tells (model, provider, region, pool, priority).
-    pub dimensions: Dimensions,
-    /// Request ids that the client may know too.
-    pub request_ids: Vec<String>,
-    /// Remarks, such as `unit_suspect`.
-    pub flags: Flags,
-}
-
-impl Reading {
-    /// What a dialect's rule recognised.
-    fn of(dialect: &'static str, rule: impl Into<Cow<'static, str>>) -> Self {
-        Self { dialect: Cow::Borrowed(dialect), rule: rule.into(), ..Self::default() }
-    }
-}
+use crate::model::{ServerPhase, Span};
 
 /// What one span name means in a dialect.
 struct NameRule {
@@ -181,6 +62,7 @@ struct Dialect {
     recognised_by: &'static str,
     read: fn(&Span) -> Option<Reading>,
     keys: &'static [&'static str],
+    events: &'static [&'static str],
 }
 
 /// In the order in which they are asked: engines before proxies, what is special before what is general.
@@ -190,67 +72,147 @@ const DIALECTS: &[Dialect] = &[
         recognised_by: "Req … with rid, module or SGLang's scope; its stage names",
         read: sglang::read,
         keys: sglang::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "smg",
+        recognised_by: "SGLang's model gateway: scope smg or module=smg",
+        read: smg::read,
+        keys: smg::KEYS,
+        events: &[],
     },
     Dialect {
         name: "tgi",
-        recognised_by: "handler spans in TGI's scope or with Rust-style durations",
+        recognised_by: "handler spans in TGI's scope, service or module, or with Rust-style durations",
         read: tgi::read,
         keys: tgi::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "triton",
+        recognised_by: "InferRequest, triton.model_name, the events REQUEST_START and QUEUE_START; compute with COMPUTE_START",
+        read: triton::read,
+        keys: triton::KEYS,
+        events: triton::EVENTS,
+    },
+    Dialect {
+        name: "tensorrt-llm",
+        recognised_by: "scope trt.llm, gen_ai.latency.kv_cache_transfer_time, its events",
+        read: tensorrt_llm::read,
+        keys: tensorrt_llm::KEYS,
+        events: tensorrt_llm::EVENTS,
     },
     Dialect {
         name: "vllm",
-        recognised_by: "llm_request, omni_request, or gen_ai.latency.time_in_*",
+        recognised_by: "llm_request, omni_request, vllm.request, or gen_ai.latency.time_in_*",
         read: vllm::read,
         keys: vllm::KEYS,
+        events: &[],
     },
     Dialect {
-        name: "envoy, kong, apisix",
-        recognised_by: "component=proxy, upstream_cluster, response_flags; kong, kong.*; apisix.route_id",
-        read: proxy::read,
-        keys: proxy::KEYS,
+        name: "envoy-ai-gateway",
+        recognised_by: "scope envoyproxy/ai-gateway",
+        read: envoy_ai_gateway::read,
+        keys: envoy_ai_gateway::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "kong",
+        recognised_by: "kong, kong.*; kong.propagation_only",
+        read: kong::read,
+        keys: kong::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "apisix",
+        recognised_by: "apisix.route_id, apisix.service_id, apisix.phase.*",
+        read: apisix::read,
+        keys: apisix::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "envoy",
+        recognised_by: "component=proxy, upstream_cluster, response_flags, scope envoy",
+        read: envoy::read,
+        keys: envoy::KEYS,
+        events: &[],
     },
     Dialect {
         name: "dynamo",
-        recognised_by: "http-request and engine.generate in Dynamo's scope",
+        recognised_by: "http-request and engine.generate in Dynamo's scope, service or module; router.route_request, handle_payload",
         read: dynamo::read,
         keys: dynamo::KEYS,
-    },
-    Dialect {
-        name: "litellm",
-        recognised_by: "Received Proxy Server Request, litellm.preprocessing.duration_ms, LiteLLM's scope",
-        read: litellm::read,
-        keys: litellm::KEYS,
+        events: &[],
     },
     Dialect {
         name: "llm-d",
         recognised_by: "gateway.request*, llm_d.epp.*, llm_d.pd_proxy.*",
         read: llm_d::read,
         keys: &[],
+        events: &[],
+    },
+    Dialect {
+        name: "ray-serve",
+        recognised_by: "proxy_http_request, route_to_replica, replica_handle_request",
+        read: ray_serve::read,
+        keys: &[],
+        events: &[],
+    },
+    Dialect {
+        name: "litellm",
+        recognised_by: "Received Proxy Server Request, litellm_request, litellm.preprocessing.duration_ms, LiteLLM's scope",
+        read: litellm::read,
+        keys: litellm::KEYS,
+        events: &[],
     },
     Dialect {
         name: "native",
         recognised_by: "span names such as inference.generate; llm.phase on any span",
         read: native::read,
         keys: native::KEYS,
+        events: &[],
     },
     Dialect {
-        name: "genai, openinference, openllmetry",
-        recognised_by: "gen_ai.operation.name, openinference.span.kind, llm.request.type, litellm_request",
+        name: "ai-sdk",
+        recognised_by: "ai.….doStream, .doGenerate, .doEmbed",
+        read: ai_sdk::read,
+        keys: &[],
+        events: &[],
+    },
+    Dialect {
+        name: "openinference",
+        recognised_by: "openinference.span.kind",
+        read: openinference::read,
+        keys: openinference::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "openllmetry",
+        recognised_by: "llm.request.type on a client span",
+        read: openllmetry::read,
+        keys: openllmetry::KEYS,
+        events: &[],
+    },
+    Dialect {
+        name: "genai",
+        recognised_by: "gen_ai.operation.name; a client span with gen_ai.provider.name or gen_ai.system",
         read: genai::read,
         keys: genai::KEYS,
+        events: &[],
     },
     Dialect {
         name: "http",
         recognised_by: "http.request.method or http.method; ASGI's http send and http receive",
         read: http::read,
         keys: http::KEYS,
+        events: &[],
     },
 ];
 
 /// What a person may know of a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// Its name, or the names of the systems that it tells apart.
+    /// Its name.
     pub name: &'static str,
     /// What it recognises spans by.
     pub recognised_by: &'static str,
@@ -287,12 +249,18 @@ pub(super) fn complete(span: &Span, mut reading: Reading) -> Reading {
 
 /// The span attributes that any dialect reads.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
-    DIALECTS.iter().flat_map(|dialect| dialect.keys).copied().chain(labels::keys()).chain(first_token::keys())
+    let own = DIALECTS.iter().flat_map(|dialect| dialect.keys).chain(origin::KEYS).copied();
+    own.chain(labels::keys()).chain(first_token::keys())
 }
 
 /// The events that any dialect reads.
 pub(super) fn events() -> impl Iterator<Item = &'static str> {
-    first_token::events()
+    DIALECTS.iter().flat_map(|dialect| dialect.events).copied().chain(first_token::events())
+}
+
+/// The resource attributes that any dialect reads.
+pub(super) fn resource_keys() -> impl Iterator<Item = &'static str> {
+    vllm::RESOURCE_KEYS.iter().copied()
 }
 
 #[cfg(test)]

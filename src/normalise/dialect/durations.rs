@@ -1,11 +1,14 @@
-//! Durations that an engine tells as attributes of its request span.
+//! Durations that a system tells as attributes, and the check of their unit.
 
 use super::{Anchor, Laid, Reading, SubPhase};
-use crate::model::{Flag, Nanos, ServerPhase, Span};
+use crate::model::{Flag, Nanos, ServerPhase, Span, Value};
 
 /// How many times its span's length a duration must be before its unit is in doubt. Clocks of one machine differ by
 /// far less; milliseconds taken for seconds by far more.
-const SUSPECT_FACTOR: i64 = 20;
+const SUSPECT_FACTOR: i64 = 10;
+
+/// How many times shorter than its span the duration of the whole must be before its unit is in doubt.
+const WHOLE_FACTOR: i64 = 200;
 
 /// What an engine tells of its inside.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,8 +21,10 @@ pub struct EngineDurations {
     pub decode: Option<Nanos>,
     /// Slot to last token.
     pub inference: Option<Nanos>,
-    /// Others, which only bear witness to the unit.
-    pub witnesses: [Option<Nanos>; 2],
+    /// The whole request, as long as its span: bears witness to the unit.
+    pub whole: Option<Nanos>,
+    /// Another that only bears witness to the unit.
+    pub witness: Option<Nanos>,
 }
 
 impl EngineDurations {
@@ -54,15 +59,33 @@ impl EngineDurations {
     }
 
     fn unit_suspect(&self, span: &Span) -> bool {
-        let told = [self.queue, self.prefill, self.decode, self.inference];
-        let longest = told.into_iter().chain(self.witnesses).flatten().max();
+        let told = [self.queue, self.prefill, self.decode, self.inference, self.whole, self.witness];
+        let longest = told.into_iter().flatten().max();
         longest.is_some_and(|longest| far_beyond(longest, span))
+            || self.whole.is_some_and(|whole| far_below(whole, span))
     }
+}
+
+/// Reads a duration that is a part of its span. Where its unit is in doubt it is flagged and not used.
+pub fn part(span: &Span, key: &str, read: fn(&Value) -> Option<Nanos>, reading: &mut Reading) -> Option<Nanos> {
+    let told = span.attributes.get(key).and_then(read)?;
+    if far_beyond(told, span) {
+        reading.flags.set(Flag::UnitSuspect);
+        return None;
+    }
+    Some(told)
 }
 
 /// Whether a duration is so much longer than its span that its unit must be another one.
 pub fn far_beyond(duration: Nanos, span: &Span) -> bool {
-    let Some(interval) = span.interval() else { return false };
-    let length = interval.length();
-    length > Nanos::ZERO && duration.0 / SUSPECT_FACTOR > length.0
+    length(span).is_some_and(|length| duration.0 / SUSPECT_FACTOR > length.0)
+}
+
+/// Whether the duration of the whole span is so much shorter than it that its unit must be another one.
+fn far_below(whole: Nanos, span: &Span) -> bool {
+    whole > Nanos::ZERO && length(span).is_some_and(|length| length.0 / WHOLE_FACTOR > whole.0)
+}
+
+fn length(span: &Span) -> Option<Nanos> {
+    span.interval().map(|interval| interval.length()).filter(|length| *length > Nanos::ZERO)
 }

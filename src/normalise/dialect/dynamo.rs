@@ -1,7 +1,10 @@
-//! NVIDIA Dynamo: a root of kind INTERNAL, and a worker's span around its engine. The router's span lasts until the
-//! answer ends, so it owns no time.
+//! NVIDIA Dynamo: a root of kind INTERNAL, the router's span of each attempt, which lasts until the answer ends and so owns
+//! no time, and on the worker `handle_payload` around `engine.generate` around the engine's own spans.
+//!
+//! Checked against its source: names and attributes of `engine.generate` (`ttft_ms` is a text with two decimals, and
+//! is written by prefill workers too), the router's outcomes and attempts, scope and target.
 
-use super::{NameRule, Reading, Role};
+use super::{NameRule, Reading, Role, SubPhase, origin};
 use crate::model::{Dimension, ServerPhase, Span};
 use crate::normalise::scalar;
 
@@ -36,8 +39,17 @@ pub fn read(span: &Span) -> Option<Reading> {
 /// Its plain attribute names mean something else elsewhere, so they are read here.
 fn generate(span: &Span) -> Reading {
     let told = |key: &str| span.attributes.get(key).and_then(scalar::count);
+    let role = span.attributes.get(DISAGGREGATED_ROLE).and_then(scalar::text);
+    let sub = match role.as_deref() {
+        Some("prefill") => Some(SubPhase::Prefill),
+        Some("decode") => Some(SubPhase::Decode),
+        _ => None,
+    };
     let mut reading = Reading {
         phase: Some(ServerPhase::Generation),
+        sub,
+        // What a prefill worker makes is handed to the decode worker, not to the client.
+        no_first_token: sub == Some(SubPhase::Prefill),
         input_tokens: told("input_tokens"),
         output_tokens: told("output_tokens"),
         ..Reading::of(DIALECT, GENERATE)
@@ -47,7 +59,7 @@ fn generate(span: &Span) -> Reading {
 }
 
 fn in_dynamo(span: &Span) -> bool {
-    [span.scope.name.as_str(), &span.resource.service()].into_iter().any(|name| name.contains(DIALECT))
+    origin::names(span, &[DIALECT])
 }
 
 #[cfg(test)]
@@ -65,18 +77,28 @@ mod tests {
     }
 
     #[test]
+    fn a_prefill_workers_token_is_not_the_clients() {
+        let attributes = [(DISAGGREGATED_ROLE, sample::text("prefill")), ("ttft_ms", sample::text("2.00"))];
+        let reading = dialect::read(&sample::span(GENERATE, SpanKind::Internal, 5, &attributes));
+        assert_eq!((reading.sub, reading.first_token), (Some(SubPhase::Prefill), None));
+    }
+
+    #[test]
     fn the_worker_generates_and_the_router_only_envelops() {
         let attributes = [
             (DISAGGREGATED_ROLE, sample::text("decode")),
             ("model", sample::text("m-7b")),
             ("output_tokens", Value::Int(64)),
-            ("ttft_ms", Value::Double(2.0)),
+            ("ttft_ms", sample::text("2.00")),
         ];
         let reading = dialect::read(&sample::span(GENERATE, SpanKind::Internal, 5, &attributes));
         assert_eq!((reading.phase, reading.output_tokens), (Some(ServerPhase::Generation), Some(64)));
+        assert_eq!(reading.sub, Some(SubPhase::Decode));
         assert_eq!(reading.dimensions.get(Dimension::Model), Some("m-7b"));
         assert_eq!(reading.first_token.map(|token| token.offset.0), Some(2_000_000));
-        let router = dialect::read(&sample::span("router.route_request", SpanKind::Client, 5, &[]));
-        assert_eq!((router.phase, router.dialect.as_ref()), (None, DIALECT));
+        for name in ["router.route_request", "kv_router.route_request", "handle_payload"] {
+            let router = dialect::read(&sample::span(name, SpanKind::Client, 5, &[]));
+            assert_eq!((router.phase, router.dialect.as_ref()), (None, DIALECT), "{name}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The first token, in the spellings of many systems. The unit is part of the spelling.
 
-use super::durations::far_beyond;
+use super::durations::part;
 use super::{FirstToken, FirstTokenSource, Reading};
-use crate::model::{Flag, Nanos, Span, Value};
+use crate::model::{Nanos, Span, Value};
 use crate::normalise::scalar;
 
 const EVENTS: &[(&str, FirstTokenSource)] = &[
@@ -18,6 +18,9 @@ const EVENTS: &[(&str, FirstTokenSource)] = &[
 
 const OPENINFERENCE: &str = "First Token Stream Event";
 
+/// A metric in seconds that some write on spans.
+const SERVER_METRIC: &str = "gen_ai.server.time_to_first_token";
+
 type Read = fn(&Value) -> Option<Nanos>;
 
 const ATTRIBUTES: &[(&str, Read, FirstTokenSource)] = &[
@@ -25,10 +28,12 @@ const ATTRIBUTES: &[(&str, Read, FirstTokenSource)] = &[
     ("ttft_ms", scalar::millis, FirstTokenSource::Attribute),
     ("time_to_first_token_ms", scalar::millis, FirstTokenSource::Attribute),
     ("gen_ai.latency.time_to_first_token", scalar::seconds, FirstTokenSource::Attribute),
-    ("gen_ai.server.time_to_first_token", scalar::seconds, FirstTokenSource::Attribute),
+    ("vllm.latency.ttft", scalar::seconds, FirstTokenSource::Attribute),
+    (SERVER_METRIC, scalar::seconds, FirstTokenSource::Attribute),
     ("gen_ai.server.ttft", scalar::seconds, FirstTokenSource::Attribute),
     ("gen_ai.response.time_to_first_chunk", scalar::seconds, FirstTokenSource::FirstChunk),
     ("gen_ai.response.time_to_first_token", scalar::seconds, FirstTokenSource::FirstChunk),
+    ("ai.response.msToFirstChunk", scalar::millis, FirstTokenSource::FirstChunk),
 ];
 
 /// The attributes read here.
@@ -43,7 +48,7 @@ pub fn events() -> impl Iterator<Item = &'static str> {
 
 /// Fills in the most trusted first token, where the dialect has not told one.
 pub fn fill(span: &Span, reading: &mut Reading) {
-    if reading.first_token.is_some() {
+    if reading.first_token.is_some() || reading.no_first_token {
         return;
     }
     let from_attributes = attributes(span, reading);
@@ -60,22 +65,27 @@ fn events_of(span: &Span) -> impl Iterator<Item = FirstToken> {
     })
 }
 
-/// Envoy's AI gateway adds this event when the span ends, with the time of that, so there it tells nothing.
+/// A producer that adds this event when the span ends, with the time of that, tells nothing by it.
 fn stamped_at_end(span: &Span, offset: Nanos) -> bool {
     const CLOSE: Nanos = Nanos(1_000_000);
-    span.scope.name.contains("ai-gateway") || span.interval().is_some_and(|span| offset > span.length() - CLOSE)
+    span.interval().is_some_and(|span| offset > span.length() - CLOSE)
 }
 
 fn attributes(span: &Span, reading: &mut Reading) -> Option<FirstToken> {
     for (key, read, source) in ATTRIBUTES {
-        let Some(offset) = span.attributes.get(key).and_then(*read) else { continue };
-        if far_beyond(offset, span) {
-            reading.flags.set(Flag::UnitSuspect);
-        } else if !beyond(offset, span) {
+        let read = if *key == SERVER_METRIC && from_strands(span) { scalar::millis } else { *read };
+        let Some(offset) = part(span, key, read, reading) else { continue };
+        if !beyond(offset, span) {
             return Some(FirstToken { offset, source: *source });
         }
     }
     None
+}
+
+/// The Strands SDK writes that metric in milliseconds (checked in its tracer).
+fn from_strands(span: &Span) -> bool {
+    let system = ["gen_ai.system", "gen_ai.provider.name"].map(|key| span.attributes.get(key).and_then(scalar::text));
+    span.scope.name.contains("strands") || system.into_iter().flatten().any(|system| system == "strands-agents")
 }
 
 /// A first token later than its span's end, by more than clocks of one machine differ, is none.
@@ -86,7 +96,7 @@ fn beyond(offset: Nanos, span: &Span) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SpanKind;
+    use crate::model::{Flag, SpanKind};
     use crate::normalise::dialect::{self, sample};
 
     fn read(attributes: &[(&'static str, Value)]) -> Reading {
@@ -110,8 +120,19 @@ mod tests {
     fn another_unit_is_flagged_and_a_late_one_ignored() {
         let millis = read(&[("gen_ai.server.time_to_first_token", Value::Double(400.0))]);
         assert_eq!((millis.first_token, millis.flags.has(Flag::UnitSuspect)), (None, true));
+        // Microseconds under a key that others write in seconds.
+        let micros = read(&[("gen_ai.response.time_to_first_token", Value::Int(400_000))]);
+        assert_eq!((micros.first_token, micros.flags.has(Flag::UnitSuspect)), (None, true));
         let late = read(&[("gen_ai.server.time_to_first_token", Value::Double(3.0))]);
         assert_eq!((late.first_token, late.flags.has(Flag::UnitSuspect)), (None, false));
+    }
+
+    #[test]
+    fn the_strands_sdk_writes_milliseconds_under_a_key_of_seconds() {
+        let span = sample::span("chat", SpanKind::Internal, 2000, &[(SERVER_METRIC, Value::Int(400))]);
+        let reading = dialect::read(&sample::with_scope(span, "strands.telemetry.tracer"));
+        assert_eq!(reading.first_token.map(|token| token.offset), Some(Nanos(400_000_000)));
+        assert!(!reading.flags.has(Flag::UnitSuspect));
     }
 
     #[test]

@@ -10,7 +10,14 @@ const LABELS: &[(Dimension, &[&str])] = &[
     // The model that answered goes before the one that was asked for.
     (
         Dimension::Model,
-        &["llm.model", "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.response.model"],
+        &[
+            "llm.model",
+            "gen_ai.response.model",
+            "gen_ai.request.model",
+            "llm.model_name",
+            "llm.response.model",
+            "vllm.request.model",
+        ],
     ),
     (Dimension::Provider, &["llm.provider", "gen_ai.provider.name", "gen_ai.system", "llm.system"]),
     (Dimension::Region, &["llm.region", "cloud.region"]),

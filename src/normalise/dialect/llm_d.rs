@@ -1,4 +1,8 @@
-//! llm-d: the endpoint picker beside a gateway, and the sidecar that sends prefill and decode to different workers.
+//! llm-d: the endpoint picker, an external processor of the gateway's Envoy, and the sidecar that sends prefill and decode
+//! to different workers.
+//!
+//! The sidecar's `llm_d.pd_proxy.true_ttft_ms` ends where decode begins, before any token, so it is no first token and is
+//! not read. `gateway.request` lasts as long as the stream that it watches, so it owns no time.
 
 use super::{NameRule, Reading, Role, SubPhase};
 use crate::model::{ServerPhase, Span};
@@ -9,8 +13,7 @@ const GATEWAY: Option<ServerPhase> = Some(ServerPhase::Gateway);
 const GENERATION: Option<ServerPhase> = Some(ServerPhase::Generation);
 
 const NAMES: &[NameRule] = &[
-    // Lasts until the answer ends, so it owns no time.
-    NameRule::new("gateway.request", Role::Plain, None, None),
+    NameRule::new("gateway.request", Role::Observer, None, None),
     NameRule::new("gateway.request_orchestration", Role::Plain, GATEWAY, None),
     NameRule::new("llm_d.pd_proxy.request", Role::Plain, None, None),
     NameRule::new("llm_d.pd_proxy.prefill", Role::Plain, GENERATION, Some(SubPhase::Prefill)),
@@ -29,7 +32,7 @@ pub fn read(span: &Span) -> Option<Reading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SpanKind;
+    use crate::model::{SpanKind, Value};
     use crate::normalise::dialect::{self, sample};
 
     #[test]
@@ -45,5 +48,12 @@ mod tests {
             let reading = dialect::read(&sample::span(name, SpanKind::Internal, 5, &[]));
             assert_eq!((reading.phase, reading.sub, reading.dialect.as_ref()), (phase, sub, DIALECT), "{name}");
         }
+    }
+
+    #[test]
+    fn the_start_of_decode_is_no_first_token() {
+        let attributes = [("llm_d.pd_proxy.true_ttft_ms", Value::Double(120.0))];
+        let reading = dialect::read(&sample::span("llm_d.pd_proxy.request", SpanKind::Server, 900, &attributes));
+        assert_eq!((reading.first_token, reading.phase), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{SpanKind, Value};
+use crate::model::{Nanos, SpanKind, Value};
 
 fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -14,7 +14,19 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 fn any_name() -> impl Strategy<Value = String> {
-    let known = vec!["llm_request", " Req 1a2b3c4d", "generate", "kong", "x http send", "chat m", "auth.check"];
+    let known = vec![
+        "llm_request",
+        " Req 1a2b3c4d",
+        "generate",
+        "InferRequest",
+        "compute",
+        "kong",
+        "x http send",
+        "chat m",
+        "engine.generate",
+        "Received Proxy Server Request",
+        "auth.check",
+    ];
     prop_oneof![proptest::sample::select(known).prop_map(str::to_owned), any::<String>()]
 }
 
@@ -25,16 +37,26 @@ proptest! {
         kind in 0..6,
         start in 0..i64::MAX,
         end in proptest::option::of(0..i64::MAX),
+        events in proptest::collection::vec((proptest::sample::select(events().collect::<Vec<_>>()), any::<i32>()), 0..4),
         pairs in proptest::collection::vec((proptest::sample::select(keys().collect::<Vec<_>>()), any_value()), 0..12),
     ) {
         let mut span = sample::span(&name, SpanKind::from_number(kind), 1, &pairs);
         span.start = crate::model::UnixNanos(start);
         span.end = end.map(crate::model::UnixNanos);
+        for (event, millis) in events {
+            span = sample::with_event(span, event, i64::from(millis));
+        }
         let reading = read(&span);
         prop_assert!(reading.laid.iter().all(|laid| laid.length >= Nanos::ZERO));
         prop_assert!(reading.first_token.is_none_or(|token| token.offset >= Nanos::ZERO));
         prop_assert!(reading.input_tokens.is_none_or(|tokens| tokens >= 0));
     }
+}
+
+#[test]
+fn every_built_in_dialect_has_a_name_of_its_own() {
+    let names: std::collections::BTreeSet<&str> = built_in().map(|dialect| dialect.name).collect();
+    assert_eq!(names.len(), built_in().count());
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Hugging Face's Text Generation Inference: the handler's span is the server's root though its kind is INTERNAL. It
-//! tells its inside as durations in the form that Rust prints.
+//! Hugging Face's Text Generation Inference: the handler's span is the server's root though its kind is INTERNAL. It tells
+//! its inside as durations in the form that Rust prints, but only where the answer came to its end: of a cancelled one
+//! the stages tell, `queued` under `schedule`, and one `infer` for prefill and one more for each step of decode.
 
 use super::durations::EngineDurations;
-use super::{NameRule, Reading, Role};
+use super::{NameRule, Reading, Role, origin};
 use crate::model::{Nanos, ServerPhase, Span, Value};
 use crate::normalise::scalar;
 
@@ -28,6 +29,7 @@ const HANDLERS: &[(&str, Option<bool>)] = &[
 ];
 
 const STAGES: &[NameRule] = &[
+    NameRule::new("schedule", Role::EngineStage, None, None),
     NameRule::new("queued", Role::EngineStage, Some(ServerPhase::GpuQueue), None),
     NameRule::new("infer", Role::EngineStage, Some(ServerPhase::Generation), None),
     // Admitted, and stalled while another batch prefills: it has its slot, so it is generation.
@@ -49,7 +51,8 @@ fn handler(span: &Span, name: &'static str, streaming: Option<bool>) -> Reading 
     let durations = EngineDurations {
         queue: told(QUEUE),
         inference: told(INFERENCE),
-        witnesses: [told(TOTAL), told(VALIDATION)],
+        whole: told(TOTAL),
+        witness: told(VALIDATION),
         ..EngineDurations::default()
     };
     durations.lay(span, &mut reading);
@@ -57,10 +60,7 @@ fn handler(span: &Span, name: &'static str, streaming: Option<bool>) -> Reading 
 }
 
 fn in_tgi(span: &Span) -> bool {
-    let service = span.resource.service();
-    [span.scope.name.as_str(), &service]
-        .into_iter()
-        .any(|name| name.contains("text-generation-inference") || name.contains("text_generation"))
+    origin::names(span, &["text-generation-inference", "text_generation"])
 }
 
 /// Handler names are common words, so without TGI's scope the form of the durations must tell.
@@ -94,12 +94,23 @@ mod tests {
     }
 
     #[test]
+    fn a_cancelled_answer_has_no_durations() {
+        let span = sample::span("generate_stream", SpanKind::Internal, 300, &[]);
+        let reading = dialect::read(&sample::with_scope(span, "text_generation_router"));
+        assert_eq!((reading.role, reading.root, reading.laid.len()), (Role::Engine, true, 0));
+        assert_eq!(reading.streaming, Some(true));
+    }
+
+    #[test]
     fn common_names_need_the_scope() {
         for (name, phase) in [("queued", ServerPhase::GpuQueue), ("infer", ServerPhase::Generation)] {
             let span = sample::span(name, SpanKind::Internal, 5, &[]);
             assert_eq!(dialect::read(&span).phase, None);
             assert_eq!(dialect::read(&sample::with_scope(span, "text_generation_router_v3")).phase, Some(phase));
         }
+        let module = [("code.namespace", sample::text("text_generation_router_v3::queue"))];
+        let queued = sample::span("queued", SpanKind::Internal, 5, &module);
+        assert_eq!(dialect::read(&queued).phase, Some(ServerPhase::GpuQueue));
         let foreign = sample::span("generate", SpanKind::Internal, 5, &[]);
         assert_eq!(dialect::read(&foreign).role, Role::Plain);
     }

@@ -1,5 +1,10 @@
-//! vLLM and engines that took over its keys (TensorRT-LLM): one span a request, of kind SERVER, made when the request
-//! ends. Its inside is told as attributes in seconds; newer versions add spans for the stages.
+//! vLLM: one span a request, of kind SERVER, made when the request ends. Its inside is told as attributes in seconds; newer
+//! versions add spans for the stages, and those go before the attributes. Spans of its start-up are noise.
+//!
+//! Version 0 tells queue, first token and whole off one clock, and beside them overlapping times of its scheduler and model
+//! that are summed over steps (`time_in_model_forward` once in another unit): from those nothing is taken. The names of
+//! the stage spans and of vLLM-Omni's are from proposals. Datadog's integration writes `vllm.request` with seconds
+//! (checked in its source).
 
 use super::durations::EngineDurations;
 use super::{FirstToken, FirstTokenSource, NameRule, Reading, Role, SubPhase};
@@ -8,17 +13,40 @@ use crate::normalise::scalar;
 
 const DIALECT: &str = "vllm";
 
-const QUEUE: &str = "gen_ai.latency.time_in_queue";
-const PREFILL: &str = "gen_ai.latency.time_in_model_prefill";
-const DECODE: &str = "gen_ai.latency.time_in_model_decode";
-const INFERENCE: &str = "gen_ai.latency.time_in_model_inference";
-const TTFT: &str = "gen_ai.latency.time_to_first_token";
+/// Each with Datadog's spelling.
+const QUEUE: [&str; 2] = ["gen_ai.latency.time_in_queue", "vllm.latency.queue"];
+const PREFILL: [&str; 2] = ["gen_ai.latency.time_in_model_prefill", "vllm.latency.prefill"];
+const DECODE: [&str; 2] = ["gen_ai.latency.time_in_model_decode", "vllm.latency.decode"];
+const INFERENCE: [&str; 2] = ["gen_ai.latency.time_in_model_inference", "vllm.latency.inference"];
+const TTFT: [&str; 2] = ["gen_ai.latency.time_to_first_token", "vllm.latency.ttft"];
 const E2E: &str = "gen_ai.latency.e2e";
 
-/// The attributes it reads.
-pub const KEYS: &[&str] = &[QUEUE, PREFILL, DECODE, INFERENCE, TTFT, E2E];
+/// Only version 0 writes these.
+const VERSION_0: [&str; 3] = [
+    "gen_ai.latency.time_in_scheduler",
+    "gen_ai.latency.time_in_model_forward",
+    "gen_ai.latency.time_in_model_execute",
+];
 
-const REQUESTS: &[&str] = &["llm_request", "omni_request"];
+/// The attributes it reads.
+pub const KEYS: &[&str] = &[
+    QUEUE[0],
+    QUEUE[1],
+    PREFILL[0],
+    PREFILL[1],
+    DECODE[0],
+    DECODE[1],
+    INFERENCE[0],
+    INFERENCE[1],
+    TTFT[0],
+    TTFT[1],
+    E2E,
+    VERSION_0[0],
+    VERSION_0[1],
+    VERSION_0[2],
+];
+
+const REQUESTS: &[&str] = &["llm_request", "omni_request", "vllm.request"];
 
 const STAGES: &[NameRule] = &[
     NameRule::new("vllm_queue", Role::EngineStage, Some(ServerPhase::GpuQueue), None),
@@ -28,19 +56,52 @@ const STAGES: &[NameRule] = &[
     NameRule::new("vllm_step_execution", Role::EngineStage, None, None),
 ];
 
+/// Written once while the engine starts, in traces of their own.
+const START_UP: &[&str] = &[
+    "Overall Loading",
+    "AsyncMPClient init",
+    "EngineCoreProc init",
+    "Worker init",
+    "Load model",
+    "Load weights",
+    "Compile graph",
+    "Allocate KV cache",
+    "Warmup (CPU)",
+    "Warmup (GPU)",
+];
+
+/// Tells vLLM's process, whatever the service is called.
+const MODULE: &str = "vllm.instrumenting_module_name";
+
+/// The resource attributes it reads.
+pub const RESOURCE_KEYS: &[&str] = &[MODULE];
+
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if let Some(rule) = NameRule::find(STAGES, &span.name) {
         return Some(stage(rule, span));
     }
-    let named = REQUESTS.contains(&span.name.as_str());
-    let told = [QUEUE, PREFILL, DECODE, INFERENCE].into_iter().any(|key| span.attributes.has(key));
-    if !named && !told {
+    if START_UP.contains(&span.name.as_str()) && in_vllm(span) {
+        return Some(Reading { role: Role::Noise, ..Reading::of(DIALECT, "start-up") });
+    }
+    if !is_request(span) {
         return None;
     }
     let mut reading = Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, "request span") };
-    durations(span).lay(span, &mut reading);
+    let told = latencies(span);
+    let durations = if VERSION_0.iter().any(|key| span.attributes.has(key)) { after_queue(told) } else { told };
+    durations.lay(span, &mut reading);
     Some(reading)
+}
+
+/// Whether it is an engine's span around a request, under vLLM's names.
+pub fn is_request(span: &Span) -> bool {
+    let told = || [QUEUE, PREFILL, DECODE, INFERENCE].iter().flatten().any(|key| span.attributes.has(key));
+    REQUESTS.contains(&span.name.as_str()) || told()
+}
+
+fn in_vllm(span: &Span) -> bool {
+    span.scope.name.starts_with("vllm") || span.resource.attributes.has(MODULE) || span.resource.service() == DIALECT
 }
 
 fn stage(rule: &NameRule, span: &Span) -> Reading {
@@ -57,14 +118,29 @@ pub fn prefill_end(span: &Span) -> Option<FirstToken> {
     Some(FirstToken { offset, source: FirstTokenSource::PrefillEnd })
 }
 
-fn durations(span: &Span) -> EngineDurations {
-    let seconds = |key: &str| -> Option<Nanos> { span.attributes.get(key).and_then(scalar::seconds) };
+/// What its attributes tell.
+pub fn latencies(span: &Span) -> EngineDurations {
+    let seconds = |keys: &[&str]| -> Option<Nanos> {
+        keys.iter().find_map(|key| span.attributes.get(key).and_then(scalar::seconds))
+    };
     EngineDurations {
-        queue: seconds(QUEUE),
-        prefill: seconds(PREFILL),
-        decode: seconds(DECODE),
-        inference: seconds(INFERENCE),
-        witnesses: [seconds(TTFT), seconds(E2E)],
+        queue: seconds(&QUEUE),
+        prefill: seconds(&PREFILL),
+        decode: seconds(&DECODE),
+        inference: seconds(&INFERENCE),
+        whole: seconds(&[E2E]),
+        witness: seconds(&TTFT),
+    }
+}
+
+/// For those that tell no inference but read queue, first token and whole off one clock: what follows the queue.
+pub fn after_queue(told: EngineDurations) -> EngineDurations {
+    let after =
+        |until: Option<Nanos>| -> Option<Nanos> { Some(until? - told.queue?).filter(|rest| *rest >= Nanos::ZERO) };
+    EngineDurations {
+        inference: told.inference.or_else(|| after(told.whole)),
+        prefill: told.prefill.or_else(|| after(told.witness)),
+        ..told
     }
 }
 
@@ -84,15 +160,45 @@ mod tests {
 
     #[test]
     fn lays_decode_prefill_and_queue_from_the_end() {
+        for spelling in 0..2 {
+            let reading = request(&[
+                (QUEUE[spelling], Value::Double(0.25)),
+                (PREFILL[spelling], Value::Double(0.15)),
+                (DECODE[spelling], sample::text("1.05")),
+                (INFERENCE[spelling], Value::Double(1.2)),
+                (TTFT[spelling], Value::Double(0.4)),
+            ]);
+            assert_eq!((reading.dialect.as_ref(), reading.role, reading.phase), (DIALECT, Role::Engine, None));
+            let generation = ServerPhase::Generation;
+            let expected = vec![
+                (generation, Some(SubPhase::Decode), 1050),
+                (generation, Some(SubPhase::Prefill), 150),
+                (ServerPhase::GpuQueue, None, 250),
+            ];
+            assert_eq!(laid(&reading), expected);
+            let first = FirstToken { offset: Nanos(400_000_000), source: FirstTokenSource::Attribute };
+            assert_eq!(reading.first_token, Some(first));
+        }
+    }
+
+    #[test]
+    fn inference_alone_is_generation_and_minus_one_is_missing() {
+        let reading = request(&[(QUEUE[0], Value::Double(-1.0)), (INFERENCE[0], Value::Double(1.2))]);
+        let only =
+            Laid { phase: ServerPhase::Generation, sub: None, length: Nanos(1_200_000_000), anchor: Anchor::End };
+        assert_eq!(reading.laid, vec![only]);
+    }
+
+    #[test]
+    fn version_0_tells_generation_as_what_follows_the_queue() {
         let reading = request(&[
-            (QUEUE, Value::Double(0.25)),
-            (PREFILL, Value::Double(0.15)),
-            (DECODE, sample::text("1.05")),
-            (INFERENCE, Value::Double(1.2)),
-            (TTFT, Value::Double(0.4)),
+            (QUEUE[0], Value::Double(0.25)),
+            (TTFT[0], Value::Double(0.4)),
+            (E2E, Value::Double(1.45)),
+            (VERSION_0[0], Value::Double(0.002)),
+            (VERSION_0[1], Value::Double(0.9)),
+            (VERSION_0[2], Value::Double(1.0)),
         ]);
-        assert_eq!(reading.role, Role::Engine);
-        assert_eq!(reading.phase, None);
         let generation = ServerPhase::Generation;
         let expected = vec![
             (generation, Some(SubPhase::Decode), 1050),
@@ -100,36 +206,46 @@ mod tests {
             (ServerPhase::GpuQueue, None, 250),
         ];
         assert_eq!(laid(&reading), expected);
-        let first = FirstToken { offset: Nanos(400_000_000), source: FirstTokenSource::Attribute };
-        assert_eq!(reading.first_token, Some(first));
     }
 
     #[test]
-    fn inference_alone_is_generation_and_minus_one_is_missing() {
-        let reading = request(&[(QUEUE, Value::Double(-1.0)), (INFERENCE, Value::Double(1.2))]);
-        let only =
-            Laid { phase: ServerPhase::Generation, sub: None, length: Nanos(1_200_000_000), anchor: Anchor::End };
-        assert_eq!(reading.laid, vec![only]);
-        let half = request(&[(DECODE, Value::Double(1.0)), (INFERENCE, Value::Double(1.2))]);
-        assert_eq!(laid(&half)[1], (ServerPhase::Generation, Some(SubPhase::Prefill), 200));
-    }
-
-    #[test]
-    fn milliseconds_taken_for_seconds_are_flagged_and_not_used() {
-        let reading = request(&[(QUEUE, Value::Double(250.0)), (INFERENCE, Value::Double(1200.0))]);
+    fn milliseconds_under_a_key_of_seconds_are_flagged_and_not_used() {
+        let reading = request(&[(QUEUE[0], Value::Double(250.0)), (INFERENCE[0], Value::Double(1200.0))]);
         assert!(reading.laid.is_empty());
         assert!(reading.flags.has(Flag::UnitSuspect));
-        let slightly_long = request(&[(INFERENCE, Value::Double(1.6))]);
+        let slightly_long = request(&[(INFERENCE[0], Value::Double(1.6))]);
         assert_eq!(slightly_long.laid.len(), 1);
         assert!(!slightly_long.flags.has(Flag::UnitSuspect));
     }
 
     #[test]
+    fn a_whole_a_thousand_times_shorter_than_its_span_is_in_another_unit() {
+        let reading = request(&[(INFERENCE[0], Value::Double(0.0012)), (E2E, Value::Double(0.00145))]);
+        assert!(reading.laid.is_empty());
+        assert!(reading.flags.has(Flag::UnitSuspect));
+    }
+
+    #[test]
     fn newer_stages_are_spans() {
-        let queue = dialect::read(&sample::span("vllm_queue", SpanKind::Internal, 10, &[]));
-        assert_eq!((queue.role, queue.phase), (Role::EngineStage, Some(ServerPhase::GpuQueue)));
-        let prefill = dialect::read(&sample::span("vllm_prefill", SpanKind::Internal, 10, &[]));
-        assert_eq!(prefill.sub, Some(SubPhase::Prefill));
-        assert_eq!(prefill.first_token.map(|token| token.offset), Some(Nanos(10_000_000)));
+        let generation = Some(ServerPhase::Generation);
+        for (name, phase, sub) in [
+            ("vllm_queue", Some(ServerPhase::GpuQueue), None),
+            ("vllm_prefill", generation, Some(SubPhase::Prefill)),
+            ("vllm_decode", generation, Some(SubPhase::Decode)),
+            ("vllm_async_kv_transfer", None, None),
+            ("vllm_step_execution", None, None),
+        ] {
+            let reading = dialect::read(&sample::span(name, SpanKind::Internal, 10, &[]));
+            assert_eq!((reading.role, reading.phase, reading.sub), (Role::EngineStage, phase, sub), "{name}");
+            let first = reading.first_token.map(|token| token.offset);
+            assert_eq!(first, (name == "vllm_prefill").then_some(Nanos(10_000_000)));
+        }
+    }
+
+    #[test]
+    fn start_up_is_noise_in_vllm_only() {
+        let span = sample::span("Load weights", SpanKind::Internal, 90_000, &[]);
+        assert_eq!(dialect::read(&span).role, Role::Plain);
+        assert_eq!(dialect::read(&sample::with_scope(span, "vllm.tracing")).role, Role::Noise);
     }
 }

@@ -1,0 +1,38 @@
+//! Ray Serve: the proxy's span, the router's, and the replica's, all of kind SERVER. The router's lasts until the answer
+//! ends, so it owns no time; what waits inside a replica has no span.
+
+use super::{NameRule, Reading, Role};
+use crate::model::Span;
+
+const DIALECT: &str = "ray-serve";
+
+/// The first word: deployment and method follow it.
+const FIRST_WORDS: &[NameRule] = &[
+    NameRule::new("proxy_http_request", Role::Plain, None, None),
+    NameRule::new("proxy_grpc_request", Role::Plain, None, None),
+    NameRule::new("route_to_replica", Role::Plain, None, None),
+    NameRule::new("replica_handle_request", Role::Plain, None, None),
+];
+
+/// Reads one span.
+pub fn read(span: &Span) -> Option<Reading> {
+    let first = span.name.split(' ').next()?;
+    NameRule::find(FIRST_WORDS, first).map(|rule| rule.reading(DIALECT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{SpanKind, Value};
+    use crate::normalise::dialect::{self, sample};
+
+    #[test]
+    fn its_spans_hold_others_and_tell_streaming_and_request() {
+        for name in ["proxy_http_request", "route_to_replica LLM chat", "replica_handle_request LLM chat"] {
+            let attributes = [("is_streaming", Value::Bool(true)), ("request_id", sample::text("r-1"))];
+            let reading = dialect::read(&sample::span(name, SpanKind::Server, 900, &attributes));
+            assert_eq!((reading.dialect.as_ref(), reading.phase, reading.role), (DIALECT, None, Role::Plain), "{name}");
+            assert_eq!((reading.streaming, reading.request_ids), (Some(true), vec!["r-1".to_owned()]), "{name}");
+        }
+    }
+}
