@@ -1,6 +1,7 @@
 //! Entry span, painting, matching and checks, all pure; and the worker that settles traces.
 
 mod assemble;
+mod caller;
 mod check;
 mod copies;
 mod entry;

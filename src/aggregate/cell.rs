@@ -37,6 +37,8 @@ pub struct Counts {
     pub server: u64,
     /// Client records whose traceparent asked for no sampling.
     pub sampled_out: u64,
+    /// Client records that are the caller's own spans.
+    pub from_spans: u64,
     /// Excluded ones by their reason.
     pub excluded: BTreeMap<Flag, u64>,
 }
@@ -50,6 +52,7 @@ impl Counts {
         self.client += u64::from(has_client);
         self.server += u64::from(observation.has_server);
         self.sampled_out += u64::from(observation.has_client && observation.flags.has(Flag::SampledOut));
+        self.from_spans += u64::from(observation.flags.has(Flag::ClientFromSpan));
         if observation.state == State::Excluded {
             // An entry span without a valid end excludes too, though its flag alone does not say so.
             let reason = observation.flags.exclusion().unwrap_or(Flag::ClockInvalid);
@@ -63,6 +66,7 @@ impl Counts {
         self.client += other.client;
         self.server += other.server;
         self.sampled_out += other.sampled_out;
+        self.from_spans += other.from_spans;
         for (reason, n) in &other.excluded {
             *self.excluded.entry(*reason).or_default() += n;
         }
@@ -103,9 +107,15 @@ pub const fn is_cut_off(result: Option<ResultClass>) -> bool {
     matches!(result, Some(ResultClass::Timeout | ResultClass::Cancelled | ResultClass::Truncated))
 }
 
-/// Whether a value is what its metric says: a record that ends at the headers tells no duration of the whole answer.
+/// Whether a value is what its metric says. A record that ends at the headers tells no duration of the whole answer; and
+/// a caller's span begins before there is a connection, while these are measured from the start of sending.
 fn is_whole(metric: Metric, flags: Flags) -> bool {
-    !(flags.has(Flag::HeadersOnly) && matches!(metric, Metric::Duration | Metric::Wall))
+    let whole = !(flags.has(Flag::HeadersOnly) && matches!(metric, Metric::Duration | Metric::Wall));
+    let from_sending = matches!(
+        metric,
+        Metric::Duration | Metric::Headers | Metric::Ttft | Metric::TtftEnvelope | Metric::TtftVisible
+    );
+    whole && !(flags.has(Flag::ClientFromSpan) && from_sending)
 }
 
 /// Counts and values of the requests that share a key.
@@ -204,6 +214,19 @@ mod tests {
         headers.flags.set(Flag::HeadersOnly);
         let cell = &cells([&headers])[&CellKey::of(&headers)];
         assert_eq!(cell.series.keys().copied().collect::<Vec<_>>(), [Series::Of(Metric::GpuQueue)]);
+    }
+
+    #[test]
+    fn a_callers_span_tells_no_time_from_the_start_of_sending() {
+        let mut span = observation(State::Matched, ResultClass::Ok, 9.0);
+        span.flags.set(Flag::ClientFromSpan);
+        for metric in [Metric::Wall, Metric::Headers, Metric::Ttft, Metric::TtftEnvelope, Metric::TtftGpuQueue] {
+            span.readings.set(metric, Some(5.0));
+        }
+        let cell = &cells([&span])[&CellKey::of(&span)];
+        let kept = [Metric::GpuQueue, Metric::Wall, Metric::TtftGpuQueue].map(Series::Of);
+        assert_eq!(cell.series.keys().copied().collect::<Vec<_>>(), kept);
+        assert_eq!((cell.counts.client, cell.counts.from_spans), (1, 1));
     }
 
     #[test]

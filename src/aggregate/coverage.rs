@@ -18,6 +18,7 @@ pub struct Tally {
     pending: u64,
     server_requests: u64,
     sampled_out: u64,
+    from_spans: u64,
 }
 
 impl Tally {
@@ -30,6 +31,7 @@ impl Tally {
         }
         self.server_requests += counts.server;
         self.sampled_out += counts.sampled_out;
+        self.from_spans += counts.from_spans;
         match key.state {
             State::Matched => {
                 self.matched += counts.requests;
@@ -87,6 +89,11 @@ impl Tally {
         self.sampled_out
     }
 
+    /// How many of the client records are the caller's own spans, since no record came.
+    pub const fn from_spans(&self) -> u64 {
+        self.from_spans
+    }
+
     /// Matched requests by client records; `None` without any.
     pub fn join_coverage(&self) -> Option<f64> {
         share(self.matched, self.client_records())
@@ -119,7 +126,7 @@ mod tests {
     use crate::model::ResultClass;
 
     fn counts(requests: u64, client: u64, server: u64, sampled_out: u64) -> Counts {
-        Counts { requests, client, server, sampled_out, excluded: BTreeMap::new() }
+        Counts { requests, client, server, sampled_out, ..Counts::default() }
     }
 
     fn key(state: State) -> CellKey {

@@ -174,7 +174,7 @@ fn coverage(coverage: &Value) -> String {
     let share = coverage["join_coverage"].as_f64();
     let share = share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
     let mut text = format!("joined {} of {} client records{share}", count("matched"), count("client_records"));
-    for key in ["client_only", "server_only", "pending", "sampled_out"] {
+    for key in ["client_only", "server_only", "pending", "sampled_out", "client_from_spans"] {
         if count(key) > 0 {
             text.push_str(&format!("; {key} {}", count(key)));
         }

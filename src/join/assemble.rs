@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::caller;
 use super::check::{self, Difference};
 use super::copies;
 use super::entry::{Entry, Servers};
@@ -71,7 +72,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
     let mut flags = copies.flags;
     flags.extend(forest.flags);
     flags.set_if(inputs.oversized, Flag::TraceTooLarge);
-    let claims = claims(&forest, claimants);
+    let claims = claims(&forest, claimants, inputs.trace_id);
     let held = forest.places();
     let alone = claims.len() == 1;
     let mut trace = Trace {
@@ -82,7 +83,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
         has_spans: !held.is_empty(),
     };
     if claims.is_empty() {
-        let nobody = Claim { record: None, span_id: None, entry: Entry::Missing, collides: false };
+        let nobody = Claim::of_nobody(Entry::Missing);
         let stray =
             Joined { request: trace.request(nobody, Flags::NONE, None), spans: view::spans(&forest, held, None) };
         return Explained { requests: Vec::new(), stray: trace.has_spans.then_some(stray) };
@@ -120,9 +121,22 @@ struct Claim {
     span_id: Option<SpanId>,
     entry: Entry,
     collides: bool,
+    /// Whether the record was made of the caller's own span.
+    from_span: bool,
 }
 
 impl Claim {
+    /// A server's part that no client tells of.
+    fn of_nobody(entry: Entry) -> Self {
+        Self { record: None, span_id: None, entry, collides: false, from_span: false }
+    }
+
+    /// The caller's span in the place of a record.
+    fn of_span(observation: caller::Observation) -> Self {
+        let caller::Observation { record, entry } = observation;
+        Self { span_id: record.span_id, record: Some(record), entry, collides: false, from_span: true }
+    }
+
     /// The entry span to measure and the record to measure it against; a collision has no phases.
     fn measured(&self) -> Option<(Place, Option<&ClientRecord>)> {
         match self.entry {
@@ -133,12 +147,10 @@ impl Claim {
 }
 
 /// Who claims which entry span. Records that share one collide, and so do records of one identity that differ.
-fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
+fn claims(forest: &Forest, claimants: Vec<Claimant>, trace_id: TraceId) -> Vec<Claim> {
     let servers = Servers::of(forest);
     if claimants.is_empty() {
-        let entry = servers.entry(None);
-        let lone = Claim { record: None, span_id: None, entry, collides: false };
-        return if entry == Entry::Missing { Vec::new() } else { vec![lone] };
+        return claims_without_records(forest, &servers, trace_id);
     }
     let mut claims = Vec::new();
     let mut sharing: HashMap<Place, usize> = HashMap::new();
@@ -149,7 +161,8 @@ fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
         }
         let collides = claimant.records.len() > 1;
         for record in claimant.records {
-            claims.push(Claim { record: Some(record), span_id: claimant.span_id, entry, collides });
+            let span_id = claimant.span_id;
+            claims.push(Claim { record: Some(record), span_id, entry, collides, from_span: false });
         }
     }
     for claim in &mut claims {
@@ -158,6 +171,18 @@ fn claims(forest: &Forest, claimants: Vec<Claimant>) -> Vec<Claim> {
         }
     }
     claims
+}
+
+/// Where no record came, the caller's own spans may tell its side; else the outermost server span stands alone.
+fn claims_without_records(forest: &Forest, servers: &Servers, trace_id: TraceId) -> Vec<Claim> {
+    let told = caller::observations(forest, servers, trace_id);
+    if !told.is_empty() {
+        return told.into_iter().map(Claim::of_span).collect();
+    }
+    match servers.entry(None) {
+        Entry::Missing => Vec::new(),
+        entry => vec![Claim::of_nobody(entry)],
+    }
 }
 
 /// Whether a server's or classified span lies neither in a request nor above one.
@@ -200,6 +225,7 @@ impl Trace {
         flags.set_if(claim.collides, Flag::TraceIdCollision);
         flags.set_if(claim.entry == Entry::Ambiguous, Flag::AmbiguousEntry);
         flags.set_if(claim.entry == Entry::Missing && self.has_spans, Flag::NoEntrySpan);
+        flags.set_if(claim.from_span, Flag::ClientFromSpan);
         let record = claim.record.as_ref();
         flags.set_if(record.is_some_and(|record| record.sampled == Some(false)), Flag::SampledOut);
         let difference = match (record, &part) {
@@ -244,9 +270,9 @@ impl Trace {
         }
     }
 
-    /// pending > excluded > matched > `client_only` or `server_only`.
+    /// pending > excluded > matched > `client_only` or `server_only`. A record may still come to replace a caller's span.
     fn state(&self, claim: &Claim, excluded: bool) -> State {
-        let lone = claim.record.is_none() || claim.entry == Entry::Missing;
+        let lone = claim.record.is_none() || claim.from_span || claim.entry == Entry::Missing;
         if !self.progress.settled || (lone && !self.progress.deadline_passed) {
             State::Pending
         } else if excluded {

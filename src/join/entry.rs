@@ -45,17 +45,19 @@ impl<'a> Servers<'a> {
     /// The entry span of the client that names itself by `client_span`: the server span that has it as its parent, else
     /// the outermost server span, whichever client that one names.
     pub fn entry(&self, client_span: Option<SpanId>) -> Entry {
-        let Some(client) = client_span else { return self.outermost };
+        match client_span.map_or(Entry::Missing, |client| self.answering(client)) {
+            Entry::Missing => self.outermost,
+            found => found,
+        }
+    }
+
+    /// The server span that has a client's span as its parent, or that lies below it where it is held.
+    pub fn answering(&self, client: SpanId) -> Entry {
         if let Some(children) = self.children.get(&client) {
             return standing(self.forest, self.outermost_of(children));
         }
-        if let Some(own) = self.forest.place_of(client) {
-            let below = self.first_below(own);
-            if !below.is_empty() {
-                return standing(self.forest, below);
-            }
-        }
-        self.outermost
+        let below = self.forest.place_of(client).map(|own| self.first_below(own));
+        standing(self.forest, below.unwrap_or_default())
     }
 
     /// Those that no other of them lies around.

@@ -82,6 +82,8 @@ flags! {
     TextRepaired = 25, "text_repaired";
     /// The client measured neither duration nor wall time, as when it gave up: no envelope.
     DurationUnknown = 26, "duration_unknown";
+    /// No client record came: a CLIENT span of the caller stands in its place.
+    ClientFromSpan = 27, "client_from_span";
 }
 
 impl fmt::Display for Flag {

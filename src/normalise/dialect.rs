@@ -2,6 +2,7 @@
 
 mod ai_sdk;
 mod apisix;
+mod client;
 mod durations;
 mod dynamo;
 mod envoy;
@@ -29,6 +30,7 @@ mod tgi;
 mod triton;
 mod vllm;
 
+pub use client::ClientEnd;
 pub(super) use durations::far_beyond;
 pub use reading::{Anchor, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
 
@@ -243,6 +245,7 @@ pub(super) fn recognise(span: &Span) -> Reading {
 pub(super) fn complete(span: &Span, mut reading: Reading) -> Reading {
     labels::fill(span, &mut reading);
     first_token::fill(span, &mut reading);
+    client::fill(span, &mut reading);
     native::declare(span, &mut reading);
     reading
 }

@@ -126,6 +126,8 @@ pub struct CoverageAnswer {
     pub pending: u64,
     /// Client records whose traceparent asked for no sampling.
     pub sampled_out: u64,
+    /// How many of the client records are CLIENT spans of the caller, since no record came.
+    pub client_from_spans: u64,
     /// Matched by client records; null without client records.
     pub join_coverage: Option<f64>,
     /// Why `join_coverage` is null.
@@ -182,6 +184,7 @@ impl From<&Coverage> for CoverageAnswer {
             excluded: tally.excluded().iter().map(|(flag, n)| (flag.name().to_owned(), *n)).collect(),
             pending: tally.pending(),
             sampled_out: tally.sampled_out(),
+            client_from_spans: tally.from_spans(),
             join_coverage: tally.join_coverage(),
             join_coverage_reason: tally.join_coverage().is_none().then(|| NO_RECORDS.to_owned()),
             join_coverage_sampled: tally.join_coverage_sampled(),

@@ -224,6 +224,11 @@ fn identity_states_and_flags() {
 }
 
 #[test]
+fn callers_without_records() {
+    check(include_str!("design/callers.json"));
+}
+
+#[test]
 fn streaming_and_rates() {
     check(include_str!("design/streaming.json"));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod callers;
 mod cases;
 mod cli;
 mod deployment;

@@ -9,7 +9,9 @@ use crate::aggregate::digest::{self, Digest};
 use crate::aggregate::sample::Values;
 use crate::model::Flag;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Before callers' spans were taken as client records: there were none to count.
+const WITHOUT_SPANS: u8 = 1;
 
 /// Why bytes are no rollup. It has to be built again from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +33,8 @@ pub enum DecodeError {
 /// A digested cell as the bytes of its counts and those of its digests. Values that are not digested are left out.
 pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
     let mut counts = vec![VERSION];
-    for count in [cell.counts.requests, cell.counts.client, cell.counts.server, cell.counts.sampled_out] {
+    let Counts { requests, client, server, sampled_out, from_spans, .. } = cell.counts;
+    for count in [requests, client, server, sampled_out, from_spans] {
         counts.put_u64_le(count);
     }
     for (flag, count) in &cell.counts.excluded {
@@ -53,9 +56,10 @@ pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
 /// # Errors
 /// All of [`DecodeError`].
 pub fn decode_counts(mut counts: &[u8]) -> Result<Counts, DecodeError> {
-    check_version(&mut counts)?;
+    let version = check_version(&mut counts)?;
     let mut number = || counts.try_get_u64_le().map_err(|_| DecodeError::Length);
     let [requests, client, server, sampled_out] = [number()?, number()?, number()?, number()?];
+    let from_spans = if version == WITHOUT_SPANS { 0 } else { number()? };
     let mut excluded = BTreeMap::new();
     while counts.has_remaining() {
         let flag = counts.get_u8();
@@ -66,7 +70,7 @@ pub fn decode_counts(mut counts: &[u8]) -> Result<Counts, DecodeError> {
             return Err(DecodeError::Unknown("a flag twice"));
         }
     }
-    Ok(Counts { requests, client, server, sampled_out, excluded })
+    Ok(Counts { requests, client, server, sampled_out, from_spans, excluded })
 }
 
 /// A whole cell.
@@ -87,9 +91,9 @@ pub fn decode(counts: &[u8], mut digests: &[u8]) -> Result<Cell, DecodeError> {
     Ok(Cell { counts, series })
 }
 
-fn check_version(bytes: &mut &[u8]) -> Result<(), DecodeError> {
+fn check_version(bytes: &mut &[u8]) -> Result<u8, DecodeError> {
     match bytes.try_get_u8() {
-        Ok(VERSION) => Ok(()),
+        Ok(version @ (VERSION | WITHOUT_SPANS)) => Ok(version),
         Ok(other) => Err(DecodeError::Version(other)),
         Err(_) => Err(DecodeError::Length),
     }

@@ -12,6 +12,7 @@ fn observation((labels, state, result, minute, value): &Row) -> Observation {
     readings.set(Metric::RateStream, Some(value.fract()));
     let mut flags = Flags::NONE;
     flags.set_if(value % 3.0 > 2.0, Flag::NegativeEnvelope);
+    flags.set_if(value % 5.0 > 4.0, Flag::ClientFromSpan);
     let window_at = UnixNanos(minute * Slice::MINUTE.0 + *value as i64 % 1000);
     Observation {
         labels: *labels,
@@ -70,4 +71,17 @@ fn other_versions_and_lengths_are_refused() {
     assert_eq!(decode(&counts, &[9]), Err(DecodeError::Version(9)));
     assert_eq!(decode(&counts, &[1, 77]), Err(DecodeError::Unknown("a metric")));
     assert!(matches!(decode(&counts, &digests[..digests.len() - 1]), Err(DecodeError::Digest(_))));
+}
+
+#[test]
+fn the_form_without_callers_spans_is_read() {
+    let mut older = vec![1];
+    for count in [9_u64, 8, 7, 2] {
+        older.extend(count.to_le_bytes());
+    }
+    older.push(Flag::NegativeEnvelope as u8);
+    older.extend(3_u64.to_le_bytes());
+    let counts = decode_counts(&older).expect("it is still known");
+    assert_eq!((counts.requests, counts.client, counts.server, counts.sampled_out), (9, 8, 7, 2));
+    assert_eq!((counts.from_spans, counts.excluded[&Flag::NegativeEnvelope]), (0, 3));
 }

@@ -8,7 +8,7 @@ use crate::model::{
     Attributes, ClientRecord, Dimensions, Fragment, Nanos, Request, Resource, ResultClass, Scope, ServerPhase, Setup,
     Span, SpanId, SpanKind, TraceId, UnixNanos, Value,
 };
-use crate::normalise::dialect::{Anchor, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
+use crate::normalise::dialect::{Anchor, ClientEnd, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
 use crate::store::ReceivedRecord;
 
 pub const SETTLED: Progress = Progress { settled: true, deadline_passed: true };
@@ -127,6 +127,7 @@ pub fn read(span: &Span) -> Reading {
             .collect(),
         first_token: event.or(attribute),
         writes_response: text("role") == Some("writer"),
+        client_end: if text("role") == Some("whole") { ClientEnd::Body } else { ClientEnd::Headers },
         root: text("role") == Some("engine"),
         ..Reading::default()
     }

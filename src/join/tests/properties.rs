@@ -5,7 +5,7 @@ use proptest::sample::select;
 
 use super::build::*;
 use crate::join::{TraceInputs, explain};
-use crate::model::{ClientRecord, Fragment, Nanos, Span, SpanKind, UnixNanos};
+use crate::model::{ClientRecord, Flag, Fragment, Nanos, Span, SpanKind, UnixNanos};
 use crate::store::ReceivedRecord;
 
 /// A span whose parent is any earlier one, none, or one that is not held; start and length in nanoseconds, odd ones too.
@@ -13,7 +13,7 @@ fn any_span(number: u64) -> impl Strategy<Value = Span> {
     let parent = prop_oneof![9 => 1..=number.max(2) - 1, 1 => Just(0), 1 => Just(900_u64)];
     let kind = select(vec![SpanKind::Internal, SpanKind::Server, SpanKind::Client]);
     let phase = select(vec!["", "gateway", "gpu_queue", "generation", "provider"]);
-    let role = select(vec!["", "", "", "engine", "proxy", "attempt", "noise", "body", "writer"]);
+    let role = select(vec!["", "", "", "engine", "proxy", "attempt", "noise", "body", "writer", "whole"]);
     let service = select(vec!["gw", "gw", "vllm", "sidecar"]);
     let laid = proptest::collection::vec((select(vec!["decode", "prefill", "queue", "prefix"]), 0_i64..2), 0..3);
     (parent, kind, phase, role, service, laid, -50_i64..1_500_000, -20_i64..2_000_000).prop_map(
@@ -69,6 +69,10 @@ proptest! {
                 prop_assert!(phases.unattributed >= Nanos::ZERO);
                 let parts = phases.prefill.unwrap_or_default() + phases.decode.unwrap_or_default();
                 prop_assert!(parts <= phases.generation.unwrap_or_default());
+            }
+            if request.flags.has(Flag::ClientFromSpan) {
+                let told = request.client.is_some_and(|client| client.duration.is_none());
+                prop_assert!(told && !request.flags.has(Flag::NegativeEnvelope));
             }
             if let Some(pair) = request.ttft {
                 let told = request.server.and_then(|side| side.ttft);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::client::ClientEnd;
 use crate::model::{Dimensions, Flags, Nanos, ServerPhase};
 
 /// The part of a generation that a duration belongs to.
@@ -110,6 +111,8 @@ pub struct Reading {
     pub root: bool,
     /// Whether it is a GenAI client span, which makes it a call whatever its kind.
     pub genai_client: bool,
+    /// What it lasts until, where it is of kind CLIENT.
+    pub client_end: ClientEnd,
     /// Whether it writes the answer: it may extend the server's end, and its first-token event is the entry's.
     pub writes_response: bool,
     /// Durations that it tells of its inside: those laid from the start first, then those laid from the end, last

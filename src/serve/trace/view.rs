@@ -114,6 +114,8 @@ pub struct RequestAnswer {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Client)]
 pub struct ClientAnswer {
+    /// Where it comes from.
+    pub source: ClientSource,
     /// Start of sending to the last byte.
     pub duration_ms: Option<f64>,
     /// The same with setup.
@@ -130,6 +132,16 @@ pub struct ClientAnswer {
     pub client_queue_ms: Option<f64>,
     /// HTTP status.
     pub status: Option<i64>,
+}
+
+/// Who tells the client's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientSource {
+    /// A client record.
+    Record,
+    /// A CLIENT span of the caller, since no record came.
+    Span,
 }
 
 /// The server's side, in milliseconds.

@@ -1,11 +1,13 @@
 //! How the view is filled from the model.
 
 use super::{
-    ClientAnswer, Explained, PhasesAnswer, RatesAnswer, RequestAnswer, ServerAnswer, SpanAnswer, StreamAnswer,
-    TtftAnswer,
+    ClientAnswer, ClientSource, Explained, PhasesAnswer, RatesAnswer, RequestAnswer, ServerAnswer, SpanAnswer,
+    StreamAnswer, TtftAnswer,
 };
 use crate::join::ExplainedSpan;
-use crate::model::{ClientSide, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases};
+use crate::model::{
+    ClientSide, Flag, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases,
+};
 
 fn ms(nanos: Option<Nanos>) -> Option<f64> {
     nanos.map(Nanos::as_millis)
@@ -23,7 +25,7 @@ impl From<&Explained> for RequestAnswer {
             flags: names(request.flags),
             result: request.result,
             completeness: request.completeness,
-            client: request.client.as_ref().map(ClientAnswer::from),
+            client: request.client.as_ref().map(|side| ClientAnswer::new(side, request.flags)),
             server: request.server.as_ref().map(ServerAnswer::from),
             phases: phases.map(|phases| PhasesAnswer::new(request, phases)),
             prefill_ms: ms(phases.and_then(|phases| phases.prefill)),
@@ -53,9 +55,10 @@ fn explained_ratio(request: &Request) -> Option<f64> {
     Some((duration - unattributed).0 as f64 / duration.0 as f64)
 }
 
-impl From<&ClientSide> for ClientAnswer {
-    fn from(side: &ClientSide) -> Self {
+impl ClientAnswer {
+    fn new(side: &ClientSide, flags: Flags) -> Self {
         Self {
+            source: if flags.has(Flag::ClientFromSpan) { ClientSource::Span } else { ClientSource::Record },
             duration_ms: ms(side.duration),
             wall_ms: ms(side.wall),
             setup_ms: ms(side.setup),
