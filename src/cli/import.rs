@@ -1,13 +1,20 @@
 //! `tracejoin import FORMAT FILE`.
 
+mod aiperf;
+mod clock;
 mod door;
+mod fault;
+mod foreign;
+mod guidellm;
 mod input;
 mod k6;
+mod locust;
 mod otlp;
 mod records;
 mod sink;
 mod tally;
 pub(super) mod upload;
+mod vllm_bench;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +22,9 @@ use std::time::Duration;
 
 use url::Url;
 
+use self::input::Input;
+use self::sink::Sink;
+use self::tally::Tally;
 use super::api::{Api, ServerArgs};
 use super::record_line::RecordLine;
 
@@ -31,7 +41,15 @@ enum Format {
     /// Client records: one JSON object a line, an array of them, or one object
     Records(RecordsArgs),
     /// k6's `--out json`, or records that its script wrote to the console
-    K6(K6Args),
+    K6(ToolArgs<k6::Options>),
+    /// AIPerf: its profile_export.jsonl
+    Aiperf(ToolArgs<aiperf::Options>),
+    /// vLLM: the result of `vllm bench serve --save-result --save-detailed`
+    VllmBench(ToolArgs<vllm_bench::Options>),
+    /// GuideLLM: its report, JSON or YAML
+    Guidellm(ToolArgs<guidellm::Options>),
+    /// Locust: a log of its request event as CSV, with a column of ids
+    Locust(ToolArgs<locust::Options>),
     /// OTLP traces: JSON lines as the Collector's file exporter writes them, or protobuf
     Otlp(OtlpArgs),
 }
@@ -77,13 +95,13 @@ struct RecordsArgs {
     server: ServerArgs,
 }
 
-/// Sends the requests of a k6 run.
+/// Sends the requests of a load tool's run.
 #[derive(Debug, clap::Args)]
-struct K6Args {
+struct ToolArgs<Options: clap::Args> {
     #[command(flatten)]
     file: FileArgs,
     #[command(flatten)]
-    options: k6::Options,
+    options: Options,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -105,11 +123,11 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
             let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
             (door::import(&args.file, url, records::read).await?, args.file.json)
         }
-        Format::K6(args) => {
-            let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
-            let read = |input, sink: &mut sink::Sink| k6::read(input, args.options, sink);
-            (door::import(&args.file, url, read).await?, args.file.json)
-        }
+        Format::K6(args) => tool(args, k6::read).await?,
+        Format::Aiperf(args) => tool(args, aiperf::read).await?,
+        Format::VllmBench(args) => tool(args, vllm_bench::read).await?,
+        Format::Guidellm(args) => tool(args, guidellm::read).await?,
+        Format::Locust(args) => tool(args, locust::read).await?,
         Format::Otlp(args) => {
             let url = Api::at(args.otlp)?.url(&["v1", "traces"])?;
             (otlp::import(&args.file, url).await?, args.file.json)
@@ -117,4 +135,18 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     };
     tally.print(json)?;
     Ok(if tally.any_refused() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Sends a load tool's file; gives whether the counts are wanted as JSON.
+async fn tool<Options>(
+    args: ToolArgs<Options>,
+    read: fn(Input, Options, &mut Sink) -> anyhow::Result<()>,
+) -> anyhow::Result<(Tally, bool)>
+where
+    Options: clap::Args + Send + 'static,
+{
+    let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
+    let options = args.options;
+    let tally = door::import(&args.file, url, move |input, sink| read(input, options, sink)).await?;
+    Ok((tally, args.file.json))
 }
