@@ -12,7 +12,7 @@ use crate::cli::record_line::{Millis, RecordLine};
 
 const WAY_OUT: &str = "it has no column traceparent, trace_id or x_request_id, so nothing can be joined. Log the request's \
                        own headers in a listener of the request event (`context` or `response.request.headers`), as \
-                       docs/integrations.md shows; or run `locust --otel` and send its CLIENT spans to tracejoin";
+                       docs/load-tools.md shows; or run `locust --otel` and send its CLIENT spans to tracejoin";
 
 const SHORT: &str = "it has fewer columns than the first row names; write the file with a CSV writer";
 

@@ -27,7 +27,7 @@ fn a_log_with_ids_is_read() {
 #[test]
 fn a_log_without_ids_is_refused_with_the_way_out() {
     let error = found(PLAIN, false).expect_err("no ids").to_string();
-    assert!(error.contains("traceparent") && error.contains("docs/integrations.md"), "{error}");
+    assert!(error.contains("traceparent") && error.contains("docs/load-tools.md"), "{error}");
     assert!(found(b"name,status_code,response_time\n", false).is_err());
     assert!(found(b"a,b\n1,2\n", false).expect_err("no log").to_string().contains("response_time_ms"));
 }
