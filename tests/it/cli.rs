@@ -196,6 +196,31 @@ async fn files_are_imported_counted_and_explained() {
     assert!(text(&unknown.stderr).contains("nothing is stored"), "{}", text(&unknown.stderr));
 }
 
+/// What k6 wrote in several runs, as one file.
+fn k6_runs() -> Written {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/import/k6");
+    let runs = ["probe", "refused", "timeout", "unavailable", "redirect", "batch", "interrupted", "stale", "sse"];
+    let read = |run| std::fs::read(folder.join(format!("{run}.ndjson"))).expect("a file");
+    write("runs.json", &runs.map(read).concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_k6_wrote_is_imported_and_counted_exactly() {
+    let served = Served::start().await;
+    let (server, runs) = (served.url("http"), k6_runs());
+    let import = |more: &[&str]| {
+        let told = ["import", "k6", runs.path(), "--json", "--server", &server];
+        summary(&run(&[&told, more].concat()))
+    };
+    let told = import(&["--run", "night"]);
+    let results = json!({"ok": 8, "error": 2, "timeout": 1, "cancelled": 2, "truncated": 0});
+    assert_eq!((&told["read"], &told["accepted"], &told["results"]), (&json!(22), &json!(13), &results), "{told}");
+    let rejected: Vec<_> = told["rejected"].as_object().expect("reasons").values().collect();
+    assert_eq!(rejected, [&json!(1), &json!(2), &json!(1), &json!(5)], "{told}");
+    let named = import(&["--name", "chat"]);
+    assert_eq!((&named["read"], &named["accepted"]), (&json!(22), &json!(1)), "the one of the stale ids: {named}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_leaves_and_a_signal_are_no_failures() {
     let mut served = Served::start().await;

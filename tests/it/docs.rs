@@ -136,7 +136,22 @@ fn every_record_shown_is_taken_whole() {
 #[test]
 fn the_k6_script_is_printed_as_it_is_tested() {
     let [printed] = blocks(&source("README.md"), "js").try_into().expect("one script");
-    assert_eq!(printed, source("docs/k6-records.js"));
+    assert_eq!(printed, source("clients/k6/example.js"));
+}
+
+#[test]
+fn the_k6_library_has_what_its_page_shows() {
+    let page = source("clients/k6/README.md");
+    let library = source("clients/k6/tracejoin.js");
+    let calls: BTreeSet<&str> = page.split("traced.").skip(1).filter_map(|rest| rest.split('(').next()).collect();
+    assert!(calls.len() >= 6, "{calls:?}");
+    for call in calls {
+        assert!(library.contains(&format!("\n  {call}(")), "{call} is no method");
+    }
+    assert!(
+        library.lines().all(|line| !line.starts_with("import") || line.contains(" from 'k6")),
+        "nothing is fetched"
+    );
 }
 
 fn reading(name: &str, declared: Option<&str>) -> Option<ServerPhase> {
@@ -229,8 +244,8 @@ fn call(line: &str) -> Option<Vec<String>> {
 
 #[test]
 fn every_command_shown_is_one() {
-    let readme = source("README.md");
-    let calls: Vec<_> = blocks(&readme, "sh").iter().flat_map(|block| block.lines().filter_map(call)).collect();
+    let pages = ["README.md", "clients/k6/README.md"].map(|page| blocks(&source(page), "sh")).concat();
+    let calls: Vec<_> = pages.iter().flat_map(|block| block.lines().filter_map(call)).collect();
     assert!(calls.len() >= 6, "{} commands are shown", calls.len());
     for call in calls {
         let parsed = tracejoin::cli::parse(call.iter().map(Into::into));
@@ -240,7 +255,15 @@ fn every_command_shown_is_one() {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/api.md", "docs/dialects.md"];
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/api.md",
+        "docs/dialects.md",
+        "clients/k6/README.md",
+    ];
     for page in pages {
         let folder = Path::new(page).parent().expect("a folder").to_owned();
         let text = source(page);

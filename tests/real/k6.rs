@@ -1,4 +1,4 @@
-//! A real k6 with the script that the README prints.
+//! A real k6 with the client library, and the script that the README prints.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,31 +28,48 @@ pub struct Load<'a> {
 /// A k6 that is running.
 pub struct Running {
     process: Process,
-    records: PathBuf,
-    duration: Duration,
+    written: Written,
+    patience: Duration,
+}
+
+/// What k6 wrote.
+pub struct Written {
+    /// Its measurements, by `--out json`.
+    pub measurements: PathBuf,
+    /// The client records of the library, by the console.
+    pub records: PathBuf,
 }
 
 impl Load<'_> {
     pub fn start(&self, scratch: &Scratch) -> Running {
-        let records = scratch.join(&format!("{}.ndjson", self.name));
-        let mut command = Command::new(prepared("venv/bin/k6"));
-        command.args(["run", "--quiet", "--no-usage-report", "--no-summary", "--address", "127.0.0.1:0"]);
-        command.args(["--vus", &self.users.to_string(), "--duration", &format!("{}s", self.duration.as_secs())]);
-        command.args(["-e", &format!("URL={}", self.url), "-e", &format!("RUN={}", self.run)]);
-        command.args(["-e", &format!("BODY={}", self.body)]);
-        command.args(["--log-format", "raw", "--console-output"]).arg(&records);
-        command.arg(source("docs/k6-records.js"));
-        let process = Process::spawn(scratch, self.name, &mut command);
-        Running { process, records, duration: self.duration }
+        let duration = format!("{}s", self.duration.as_secs());
+        let body = format!("BODY={}", self.body);
+        let args = ["--vus", &self.users.to_string(), "--duration", &duration, "-e", &body];
+        let mut running = start(scratch, self.name, &source("clients/k6/example.js"), &self.url, self.run, &args);
+        running.patience += self.duration;
+        running
     }
 }
 
+/// Starts a script; the library writes its records to the console too.
+pub fn start(scratch: &Scratch, name: &str, script: &Path, url: &str, run: &str, args: &[&str]) -> Running {
+    let measurements = scratch.join(&format!("{name}.json"));
+    let records = scratch.join(&format!("{name}.ndjson"));
+    let mut command = Command::new(prepared("venv/bin/k6"));
+    command.args(["run", "--quiet", "--no-usage-report", "--no-summary", "--address", "127.0.0.1:0"]);
+    command.args(["-e", &format!("URL={url}"), "-e", &format!("RUN={run}")]);
+    command.args(["-e", "TRACEJOIN_RECORDS=console", "--log-format", "raw", "--console-output"]).arg(&records);
+    command.arg("--out").arg(format!("json={}", measurements.display())).args(args).arg(script);
+    let process = Process::spawn(scratch, name, &mut command);
+    Running { process, written: Written { measurements, records }, patience: Duration::from_secs(60) }
+}
+
 impl Running {
-    /// Waits for the end of the load and returns the file of client records.
-    pub async fn finish(mut self) -> PathBuf {
-        let status = self.process.wait(self.duration + Duration::from_secs(60)).await;
+    /// Waits for the end of the load.
+    pub async fn finish(mut self) -> Written {
+        let status = self.process.wait(self.patience).await;
         assert!(status.success(), "k6 failed ({status}):\n{}", self.process.log_tail());
-        self.records
+        self.written
     }
 }
 

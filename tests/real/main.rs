@@ -8,6 +8,7 @@ mod crash;
 mod database;
 mod gateway;
 mod k6;
+mod k6_client;
 mod network;
 mod outage;
 mod phases;

@@ -1,7 +1,6 @@
 //! Nothing is lost or counted twice when tracejoin, and then its database, are away under load.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -13,7 +12,7 @@ use tokio::time::sleep;
 use crate::collector::Collector;
 use crate::database::Database;
 use crate::gateway::Gateway;
-use crate::k6::{Load, Running, read_records, trace_id};
+use crate::k6::{Load, Running, Written, read_records, trace_id};
 use crate::scratch::Scratch;
 use crate::setup::take_turn;
 use crate::tracejoin::{Store, Tracejoin, is_joined, joined};
@@ -76,11 +75,11 @@ impl Pipeline {
         Self { gateway, k6, _collector: collector }
     }
 
-    /// Waits for the load's end and returns the file of client records.
-    async fn finish(&mut self) -> PathBuf {
-        let file = self.k6.take().expect("the load runs").finish().await;
+    /// Waits for the load's end and returns what k6 wrote.
+    async fn finish(&mut self) -> Written {
+        let written = self.k6.take().expect("the load runs").finish().await;
         self.gateway.flush().await;
-        file
+        written
     }
 }
 
@@ -93,13 +92,13 @@ async fn assert_refuses_for_now(tracejoin: &Tracejoin) {
     assert!(answer.headers().contains_key(RETRY_AFTER), "{answer:?}");
 }
 
-async fn assert_everything_arrived(tracejoin: &Tracejoin, files: &[PathBuf], served: &HashSet<String>) {
+async fn assert_everything_arrived(tracejoin: &Tracejoin, files: &[Written], served: &HashSet<String>) {
     let mut records = Vec::new();
     for file in files {
-        let written = read_records(file);
-        let summary = tracejoin.import_records(file);
+        let written = read_records(&file.records);
+        let summary = tracejoin.import("k6", &file.measurements);
         assert_eq!(summary["accepted"], written.len(), "{summary}");
-        let again = tracejoin.import_records(file);
+        let again = tracejoin.import("records", &file.records);
         assert_eq!(again["duplicates"], written.len(), "uploaded twice: {again}");
         records.extend(written);
     }

@@ -67,9 +67,9 @@ async fn load(scratch: &Scratch, tracejoin: &Tracejoin, gateway: &Gateway, run: 
     }
     let mut records = Vec::new();
     for k6 in running {
-        let file = k6.finish().await;
-        let written = read_records(&file);
-        let summary = tracejoin.import_records(&file);
+        let files = k6.finish().await;
+        let written = read_records(&files.records);
+        let summary = tracejoin.import("k6", &files.measurements);
         assert_eq!(summary["accepted"], written.len(), "{summary}");
         records.extend(written);
     }

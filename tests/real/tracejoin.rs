@@ -117,9 +117,9 @@ impl Tracejoin {
     }
 
     /// Uploads records with the program's own importer and returns the summary that it prints.
-    pub fn import_records(&self, file: &Path) -> Value {
+    pub fn import(&self, format: &str, file: &Path) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
-        command.args(["import", "records"]).arg(file).args(["--json", "--server", &self.url("")]);
+        command.args(["import", format]).arg(file).args(["--json", "--server", &self.url("")]);
         let output = command.output().expect("tracejoin import runs");
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "tracejoin import failed: {log}\n{}", self.log_tail());
