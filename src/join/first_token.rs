@@ -3,7 +3,7 @@
 use super::paint::Painting;
 use super::tree::{Forest, Place};
 use crate::model::{Flag, Flags, Interval, Nanos};
-use crate::normalise::dialect::{FirstToken, FirstTokenSource};
+use crate::normalise::dialect::{FirstToken, FirstTokenSource, SubPhase};
 
 /// Start of the entry span to the first token. An event on the entry span, or on a span that writes the answer, is
 /// trusted most; then an attribute of the entry span; then what an inner span saw, carried up by where that span lies.
@@ -16,7 +16,7 @@ pub fn server_ttft(
 ) -> Option<Nanos> {
     let from_entry = |place: Place| -> Option<(FirstToken, Nanos)> {
         let node = forest.node(place);
-        let token = node.reading.first_token?;
+        let token = node.reading.first_token.filter(|_| !inside_prefill(forest, place))?;
         let start = node.interval?.start + painting.shift(place)?;
         Some((token, start + token.offset - server.start))
     };
@@ -34,4 +34,10 @@ pub fn server_ttft(
     let found = inner.or_else(body);
     flags.set_if(found.is_some(), Flag::TtftFromInner);
     found
+}
+
+/// Whether it lies inside a span that is a prefill as a whole, such as a prefill worker's: what that makes goes to the
+/// worker that decodes, not to the client.
+fn inside_prefill(forest: &Forest, place: Place) -> bool {
+    forest.ancestors(place).any(|up| forest.node(up).reading.sub == Some(SubPhase::Prefill))
 }

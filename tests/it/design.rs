@@ -232,3 +232,8 @@ fn callers_without_records() {
 fn streaming_and_rates() {
     check(include_str!("design/streaming.json"));
 }
+
+#[test]
+fn systems_in_their_own_languages() {
+    check(include_str!("design/systems.json"));
+}
