@@ -1,12 +1,12 @@
-//! Engines and observers whose spans are siblings of the entry span, since a proxy forwarded the client's context (design,
-//! section 3, rule 6); and the engine that only the answer's own timing tells (section 5).
+//! Engines and observers whose spans are siblings of the entry span, since a proxy forwarded the client's context
+//! (design, section 3, rule 6); and the engine that only the answer's own timing tells (section 5).
 
 use super::tree::{Forest, Node, Place};
 use crate::model::{ClockDomain, Interval, Nanos, ResponseMetrics, ServerPhase, SpanKind};
 use crate::normalise::dialect::{Anchor, Laid, Reading, Role, SubPhase};
 
-/// Hangs the engine's and observer's spans that are siblings of the entry where they lie on its clock, else under the one call that can
-/// hold them, else under the entry.
+/// Hangs the engine's and observer's spans that are siblings of the entry where they lie on its clock, else under the
+/// one call that can hold them, else under the entry.
 pub fn place_engines(forest: &mut Forest, entry: Place) {
     let parent = forest.node(entry).span.parent;
     let sibling = |forest: &Forest, place: Place| {

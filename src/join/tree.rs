@@ -41,7 +41,7 @@ impl Node {
         matches!(self.reading.role, Role::Engine | Role::EngineStage)
     }
 
-    /// Whether it yields to another server's span as the entry: an engine's to a gateway's, an observer's to the proxy's.
+    /// Whether it yields to another server's span as the entry: an engine's to a gateway's, an observer's to a proxy's.
     pub fn yields(&self) -> bool {
         self.is_engine() || self.reading.role == Role::Observer
     }

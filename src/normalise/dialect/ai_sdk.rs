@@ -1,4 +1,5 @@
-//! Vercel's AI SDK: one span around all steps (`ai.streamText`) and one for each call of a model (`ai.streamText.doStream`).
+//! Vercel's AI SDK: one span around all steps (`ai.streamText`) and one for each call of a model
+//! (`ai.streamText.doStream`).
 
 use super::Reading;
 use crate::model::{ServerPhase, Span};

@@ -1,5 +1,5 @@
-//! APISIX: one server span a request under the old HTTP names, and since its core is traced too, spans for the phases and
-//! plugins of the gateway, some of them of kind SERVER.
+//! APISIX: one server span a request under the old HTTP names, and since its core is traced too, spans for the phases
+//! and plugins of the gateway, some of them of kind SERVER.
 //!
 //! Checked against the plugin `opentelemetry` and the tests of its core spans.
 

@@ -1,5 +1,5 @@
-//! NVIDIA Dynamo: a root of kind INTERNAL, the router's span of each attempt, which lasts until the answer ends and so owns
-//! no time, and on the worker `handle_payload` around `engine.generate` around the engine's own spans.
+//! NVIDIA Dynamo: a root of kind INTERNAL, the router's span of each attempt, which lasts until the answer ends and so
+//! owns no time, and on the worker `handle_payload` around `engine.generate` around the engine's own spans.
 //!
 //! Checked against its source: names and attributes of `engine.generate` (`ttft_ms` is a text with two decimals, and
 //! is written by prefill workers too), the router's outcomes and attempts, scope and target.

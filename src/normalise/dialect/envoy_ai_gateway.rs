@@ -1,9 +1,9 @@
 //! Envoy's AI gateway: an external processor whose span lasts from the request's body to the end of the stream, under
-//! OpenInference's names (`ChatCompletion` …, INTERNAL) or OpenTelemetry's (`chat {model}`, CLIENT). It sees the upstream
-//! call from beside Envoy, so Envoy's own spans may stand around it or next to it.
+//! OpenInference's names (`ChatCompletion` …, INTERNAL) or OpenTelemetry's (`chat {model}`, CLIENT). It sees the
+//! upstream call from beside Envoy, so Envoy's own spans may stand around it or next to it.
 //!
-//! Checked against its tracer (scope `envoyproxy/ai-gateway`, default service `ai-gateway`). It adds its first-token event
-//! when the span ends, with the time of that, so that event tells nothing here.
+//! Checked against its tracer (scope `envoyproxy/ai-gateway`, default service `ai-gateway`). It adds its first-token
+//! event when the span ends, with the time of that, so that event tells nothing here.
 
 use super::{Reading, Role};
 use crate::model::{ServerPhase, Span, SpanKind};

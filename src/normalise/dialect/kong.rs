@@ -9,7 +9,8 @@ use crate::model::{ServerPhase, Span};
 
 const DIALECT: &str = "kong";
 
-/// Marks a root that exists only to hand a context on; it is not exported, and means nothing where it comes all the same.
+/// Marks a root that exists only to hand a context on; it is not exported, and means nothing where it comes all the
+/// same.
 const PROPAGATION_ONLY: &str = "kong.propagation_only";
 
 /// The attributes it reads.

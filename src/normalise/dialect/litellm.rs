@@ -1,9 +1,10 @@
 //! LiteLLM's proxy: its server span, its call, and spans of what it does before, beside and around the call.
 //!
-//! Version 1 writes `Received Proxy Server Request` and `litellm_request`, whose interval `raw_gen_ai_request` repeats and
-//! around which `self` and `router` lie; where another span is active it writes no call of its own but notes the call's
-//! attributes there. Version 2 writes `chat {model}` beside `execute_guardrail {name}` and `auth {route}` under a server
-//! span of FastAPI's, and names statements `redis.get {what}` or `postgres {helper}` (checked in its table of spans).
+//! Version 1 writes `Received Proxy Server Request` and `litellm_request`, whose interval `raw_gen_ai_request` repeats
+//! and around which `self` and `router` lie; where another span is active it writes no call of its own but notes the
+//! call's attributes there. Version 2 writes `chat {model}` beside `execute_guardrail {name}` and `auth {route}` under
+//! a server span of FastAPI's, and names statements `redis.get {what}` or `postgres {helper}` (checked in its table of
+//! spans).
 
 use super::durations::part;
 use super::{Anchor, Laid, NameRule, Reading, Role};

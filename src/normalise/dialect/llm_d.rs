@@ -1,8 +1,8 @@
-//! llm-d: the endpoint picker, an external processor of the gateway's Envoy, and the sidecar that sends prefill and decode
-//! to different workers.
+//! llm-d: the endpoint picker, an external processor of the gateway's Envoy, and the sidecar that sends prefill and
+//! decode to different workers.
 //!
-//! The sidecar's `llm_d.pd_proxy.true_ttft_ms` ends where decode begins, before any token, so it is no first token and is
-//! not read. `gateway.request` lasts as long as the stream that it watches, so it owns no time.
+//! The sidecar's `llm_d.pd_proxy.true_ttft_ms` ends where decode begins, before any token, so it is no first token and
+//! is not read. `gateway.request` lasts as long as the stream that it watches, so it owns no time.
 
 use super::{NameRule, Reading, Role, SubPhase};
 use crate::model::{ServerPhase, Span};

@@ -1,5 +1,5 @@
-//! OpenLLMetry: client spans such as `openai.chat`, with an event for each chunk of a stream, the first of which may carry
-//! no token. Its spans for workflows, tasks and tools hold calls and own no time.
+//! OpenLLMetry: client spans such as `openai.chat`, with an event for each chunk of a stream, the first of which may
+//! carry no token. Its spans for workflows, tasks and tools hold calls and own no time.
 
 use super::Reading;
 use crate::model::{ServerPhase, Span, SpanKind};

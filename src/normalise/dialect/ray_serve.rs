@@ -1,5 +1,5 @@
-//! Ray Serve: the proxy's span, the router's, and the replica's, all of kind SERVER. The router's lasts until the answer
-//! ends, so it owns no time; what waits inside a replica has no span.
+//! Ray Serve: the proxy's span, the router's, and the replica's, all of kind SERVER. The router's lasts until the
+//! answer ends, so it owns no time; what waits inside a replica has no span.
 
 use super::{NameRule, Reading, Role};
 use crate::model::Span;

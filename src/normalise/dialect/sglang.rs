@@ -1,8 +1,8 @@
 //! SGLang: a request span of kind INTERNAL, under it a span for each process or thread, and under those the stages.
 //!
-//! Its `time_in_model_inference` and `time_in_model_prefill` contain the scheduler's queue, unlike vLLM's under the same
-//! keys, so its durations are never laid: stages are spans here. Each rank of a tensor-parallel group writes the same
-//! stages; the join counts an instant once.
+//! Its `time_in_model_inference` and `time_in_model_prefill` contain the scheduler's queue, unlike vLLM's under the
+//! same keys, so its durations are never laid: stages are spans here. Each rank of a tensor-parallel group writes the
+//! same stages; the join counts an instant once.
 
 use super::vllm::prefill_end;
 use super::{NameRule, Reading, Role, SubPhase};

@@ -1,8 +1,8 @@
-//! SGLang's model gateway: a root of kind INTERNAL for the HTTP request, and one around the dispatch over gRPC, which may
-//! end before the stream does. It hands its context on, so its engine's spans lie inside.
+//! SGLang's model gateway: a root of kind INTERNAL for the HTTP request, and one around the dispatch over gRPC, which
+//! may end before the stream does. It hands its context on, so its engine's spans lie inside.
 //!
-//! Checked against its source: scope and service `smg`, the names, `module=smg`. Older versions do not take the caller's
-//! trace id over.
+//! Checked against its source: scope and service `smg`, the names, `module=smg`. Older versions do not take the
+//! caller's trace id over.
 
 use super::{NameRule, Reading, Role};
 use crate::model::Span;

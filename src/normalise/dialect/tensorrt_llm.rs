@@ -1,9 +1,10 @@
 //! TensorRT-LLM: vLLM's request span and keys, of which it writes queue, first token and whole, and -1 for what it has
-//! not measured. Its servers write further spans of kind SERVER, and events for what a disaggregated request went through.
+//! not measured. Its servers write further spans of kind SERVER, and events for what a disaggregated request went
+//! through.
 //!
-//! Checked against its tracing module and servers: tracer `trt.llm`, `disaggregated_request`, the list of keys and events.
-//! The code that measures was not to be had; that its three times begin at the request's arrival follows from their names.
-//! Time spent on moving the key-value cache lies inside other phases, so it is told by nobody's name.
+//! Checked against its tracing module and servers: tracer `trt.llm`, `disaggregated_request`, the list of keys and
+//! events. The code that measures was not to be had; that its three times begin at the request's arrival follows from
+//! their names. Time spent on moving the key-value cache lies inside other phases, so it is told by nobody's name.
 
 use super::durations::EngineDurations;
 use super::{Reading, Role, vllm};
@@ -42,8 +43,8 @@ fn told(span: &Span) -> bool {
     span.attributes.has(KV_TRANSFER) || span.events.iter().any(|event| EVENTS.contains(&event.name.as_str()))
 }
 
-/// It has no key for its inference, but its queue, its first token and its whole are read off one clock: what follows the
-/// queue is generation.
+/// It has no key for its inference, but its queue, its first token and its whole are read off one clock: what follows
+/// the queue is generation.
 fn durations(span: &Span) -> EngineDurations {
     vllm::after_queue(vllm::latencies(span))
 }

@@ -37,13 +37,13 @@ proptest! {
         kind in 0..6,
         start in 0..i64::MAX,
         end in proptest::option::of(0..i64::MAX),
-        events in proptest::collection::vec((proptest::sample::select(events().collect::<Vec<_>>()), any::<i32>()), 0..4),
+        told in proptest::collection::vec((proptest::sample::select(events().collect::<Vec<_>>()), any::<i32>()), 0..4),
         pairs in proptest::collection::vec((proptest::sample::select(keys().collect::<Vec<_>>()), any_value()), 0..12),
     ) {
         let mut span = sample::span(&name, SpanKind::from_number(kind), 1, &pairs);
         span.start = crate::model::UnixNanos(start);
         span.end = end.map(crate::model::UnixNanos);
-        for (event, millis) in events {
+        for (event, millis) in told {
             span = sample::with_event(span, event, i64::from(millis));
         }
         let reading = read(&span);

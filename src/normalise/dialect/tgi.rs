@@ -1,6 +1,7 @@
-//! Hugging Face's Text Generation Inference: the handler's span is the server's root though its kind is INTERNAL. It tells
-//! its inside as durations in the form that Rust prints, but only where the answer came to its end: of a cancelled one
-//! the stages tell, `queued` under `schedule`, and one `infer` for prefill and one more for each step of decode.
+//! Hugging Face's Text Generation Inference: the handler's span is the server's root though its kind is INTERNAL. It
+//! tells its inside as durations in the form that Rust prints, but only where the answer came to its end: of a
+//! cancelled one the stages tell, `queued` under `schedule`, and one `infer` for prefill and one more for each step of
+//! decode.
 
 use super::durations::EngineDurations;
 use super::{NameRule, Reading, Role, origin};

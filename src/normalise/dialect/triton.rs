@@ -1,7 +1,7 @@
-//! NVIDIA Triton in its OpenTelemetry mode: `InferRequest` > a span named after the model > `compute`, all of kind SERVER.
-//! There is no queue span: the queue lasts from the event `QUEUE_START` on the model's span until `compute` begins. A
-//! request that was cancelled in the queue has no `compute`, so its queue lasts until `REQUEST_END`. Ensembles and calls
-//! from inside a model hold further models' spans.
+//! NVIDIA Triton in its OpenTelemetry mode: `InferRequest` > a span named after the model > `compute`, all of kind
+//! SERVER. There is no queue span: the queue lasts from the event `QUEUE_START` on the model's span until `compute`
+//! begins. A request that was cancelled in the queue has no `compute`, so its queue lasts until `REQUEST_END`.
+//! Ensembles and calls from inside a model hold further models' spans.
 //!
 //! Checked against Triton's tracer (scope `triton-server`) and the tree and events that its own trace tests demand.
 
@@ -47,8 +47,8 @@ fn model(span: &Span) -> Reading {
     reading
 }
 
-/// From `QUEUE_START` to `COMPUTE_START` where the model's span has both, else at most to `REQUEST_END`: the join ends it
-/// where a span inside begins.
+/// From `QUEUE_START` to `COMPUTE_START` where the model's span has both, else at most to `REQUEST_END`: the join ends
+/// it where a span inside begins.
 fn queue(span: &Span) -> Option<Laid> {
     let start = at(span, QUEUE_START)?;
     let from = start - span.start;

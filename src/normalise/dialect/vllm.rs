@@ -1,13 +1,13 @@
-//! vLLM: one span a request, of kind SERVER, made when the request ends. Its inside is told as attributes in seconds; newer
-//! versions add spans for the stages, and those go before the attributes. Spans of its start-up are noise.
+//! vLLM: one span a request, of kind SERVER, made when the request ends. Its inside is told as attributes in seconds;
+//! newer versions add spans for the stages, and those go before the attributes. Spans of its start-up are noise.
 //!
-//! Version 0 tells queue, first token and whole off one clock, and beside them overlapping times of its scheduler and model
-//! that are summed over steps (`time_in_model_forward` once in another unit): from those nothing is taken. The names of
-//! the stage spans and of vLLM-Omni's are from proposals. Datadog's integration writes `vllm.request` with seconds
-//! (checked in its source).
+//! Version 0 tells queue, first token and whole off one clock, and beside them overlapping times of its scheduler and
+//! model that are summed over steps (`time_in_model_forward` once in another unit): from those nothing is taken. The
+//! names of the stage spans and of vLLM-Omni's (`omni_request` around one span for each of its engines) are from open
+//! proposals. Datadog's integration writes `vllm.request` with seconds (checked in its source).
 
-use super::durations::EngineDurations;
-use super::{FirstToken, FirstTokenSource, NameRule, Reading, Role, SubPhase};
+use super::durations::{EngineDurations, part};
+use super::{Anchor, FirstToken, FirstTokenSource, Laid, NameRule, Reading, Role, SubPhase};
 use crate::model::{Nanos, ServerPhase, Span};
 use crate::normalise::scalar;
 
@@ -44,6 +44,7 @@ pub const KEYS: &[&str] = &[
     VERSION_0[0],
     VERSION_0[1],
     VERSION_0[2],
+    DIFFUSION,
 ];
 
 const REQUESTS: &[&str] = &["llm_request", "omni_request", "vllm.request"];
@@ -55,6 +56,9 @@ const STAGES: &[NameRule] = &[
     NameRule::new("vllm_async_kv_transfer", Role::EngineStage, None, None),
     NameRule::new("vllm_step_execution", Role::EngineStage, None, None),
 ];
+
+/// What a diffusion engine of vLLM-Omni computes, in milliseconds. The span around it holds its own queue too.
+const DIFFUSION: &str = "vllm_omni.diffusion.exec_ms";
 
 /// Written once while the engine starts, in traces of their own.
 const START_UP: &[&str] = &[
@@ -84,6 +88,9 @@ pub fn read(span: &Span) -> Option<Reading> {
     if START_UP.contains(&span.name.as_str()) && in_vllm(span) {
         return Some(Reading { role: Role::Noise, ..Reading::of(DIALECT, "start-up") });
     }
+    if span.attributes.has(DIFFUSION) {
+        return Some(diffusion(span));
+    }
     if !is_request(span) {
         return None;
     }
@@ -92,6 +99,14 @@ pub fn read(span: &Span) -> Option<Reading> {
     let durations = if VERSION_0.iter().any(|key| span.attributes.has(key)) { after_queue(told) } else { told };
     durations.lay(span, &mut reading);
     Some(reading)
+}
+
+fn diffusion(span: &Span) -> Reading {
+    let mut reading = Reading { role: Role::EngineStage, ..Reading::of(DIALECT, "diffusion") };
+    if let Some(length) = part(span, DIFFUSION, scalar::millis, &mut reading) {
+        reading.laid.push(Laid { phase: ServerPhase::Generation, sub: None, length, anchor: Anchor::End });
+    }
+    reading
 }
 
 /// Whether it is an engine's span around a request, under vLLM's names.
@@ -148,7 +163,7 @@ pub fn after_queue(told: EngineDurations) -> EngineDurations {
 mod tests {
     use super::*;
     use crate::model::{Flag, SpanKind, Value};
-    use crate::normalise::dialect::{self, Anchor, Laid, sample};
+    use crate::normalise::dialect::{self, sample};
 
     fn request(attributes: &[(&'static str, Value)]) -> Reading {
         dialect::read(&sample::span("llm_request", SpanKind::Server, 1450, attributes))
@@ -240,6 +255,12 @@ mod tests {
             let first = reading.first_token.map(|token| token.offset);
             assert_eq!(first, (name == "vllm_prefill").then_some(Nanos(10_000_000)));
         }
+    }
+
+    #[test]
+    fn a_diffusion_engine_tells_what_it_computes() {
+        let span = sample::span("diffusion_request", SpanKind::Internal, 6000, &[(DIFFUSION, Value::Double(5800.0))]);
+        assert_eq!(laid(&dialect::read(&span)), vec![(ServerPhase::Generation, None, 5800)]);
     }
 
     #[test]
