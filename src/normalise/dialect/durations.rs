@@ -5,7 +5,7 @@ use crate::model::{Flag, Nanos, ServerPhase, Span, Value};
 
 /// How many times its span's length a duration must be before its unit is in doubt. Clocks of one machine differ by
 /// far less; milliseconds taken for seconds by far more.
-const SUSPECT_FACTOR: i64 = 10;
+const SUSPECT_FACTOR: i64 = 20;
 
 /// How many times shorter than its span the duration of the whole must be before its unit is in doubt.
 const WHOLE_FACTOR: i64 = 200;

@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn microseconds_under_a_key_of_milliseconds_are_flagged_and_not_used() {
-        let attributes = [(PREPROCESSING, Value::Double(12_500.0))];
+        let attributes = [(PREPROCESSING, Value::Double(25_000.0))];
         let reading = dialect::read(&sample::span(SERVER, SpanKind::Server, 900, &attributes));
         assert_eq!((reading.laid.len(), reading.flags.has(Flag::UnitSuspect)), (0, true));
     }
