@@ -11,6 +11,7 @@ mod inputs;
 mod labels;
 mod paint;
 mod rates;
+mod response_metrics;
 mod server_side;
 mod server_time;
 mod sibling;
@@ -23,4 +24,5 @@ pub mod worker;
 
 pub use assemble::{Explained, Joined, Progress, explain};
 pub use inputs::TraceInputs;
-pub use view::ExplainedSpan;
+pub use response_metrics::Placement;
+pub use view::{ExplainedSpan, ExplainedTiming, PhaseSources};

@@ -12,7 +12,7 @@ use super::labels;
 use super::rates::rates;
 use super::server_side::{self, ServerPart};
 use super::tree::{Forest, Place};
-use super::view::{self, ExplainedSpan};
+use super::view::{self, ExplainedSpan, ExplainedTiming, PhaseSources};
 use crate::model::{
     ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Request, ServerPhases, Span, SpanId,
     State, TraceId, UnixNanos,
@@ -35,6 +35,10 @@ pub struct Joined {
     pub request: Request,
     /// Its spans.
     pub spans: Vec<ExplainedSpan>,
+    /// Which rules told its phases.
+    pub sources: PhaseSources,
+    /// The answer's own timing.
+    pub timing: Option<ExplainedTiming>,
 }
 
 /// What a trace turned out to be.
@@ -84,8 +88,12 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
     };
     if claims.is_empty() {
         let nobody = Claim::of_nobody(Entry::Missing);
-        let stray =
-            Joined { request: trace.request(nobody, Flags::NONE, None), spans: view::spans(&forest, held, None) };
+        let stray = Joined {
+            request: trace.request(nobody, Flags::NONE, None),
+            spans: view::spans(&forest, held, None),
+            sources: PhaseSources::new(),
+            timing: None,
+        };
         return Explained { requests: Vec::new(), stray: trace.has_spans.then_some(stray) };
     }
     let parts: Vec<(Claim, Flags, Option<ServerPart>)> = claims
@@ -109,7 +117,9 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
                 (part, _) if alone => view::spans(&forest, held.clone(), part.as_ref()),
                 _ => Vec::new(),
             };
-            Joined { request: trace.request(claim, own, part), spans }
+            let sources = part.as_ref().map(|part| view::sources(&forest, part)).unwrap_or_default();
+            let timing = view::timing(claim.record.as_ref(), part.as_ref());
+            Joined { request: trace.request(claim, own, part), spans, sources, timing }
         })
         .collect();
     Explained { requests, stray: None }

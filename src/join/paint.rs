@@ -1,6 +1,6 @@
 //! Painting: how a server's spans become phases (design, section 3, rules 4 to 9).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::sibling::is_call;
 use super::timeline::{Paint, Timeline, union};
@@ -13,11 +13,30 @@ pub struct Painting {
     /// Who owns what, on the entry span's clock, uncut.
     timeline: Timeline,
     /// What spans and attributes claim, whether or not another claim hides it.
-    claims: Vec<(Interval, Paint)>,
-    /// Phases that a system leaves out where they took no time.
-    zero_when_absent: Vec<ServerPhase>,
+    claims: Vec<Claim>,
+    /// Phases that a system leaves out where they took no time, and whose system it is.
+    zero_when_absent: Vec<(ServerPhase, Place)>,
     /// By how much each painted span is moved to lie on the entry span's clock.
     shifts: HashMap<Place, Nanos>,
+}
+
+/// What a span says of a stretch of time.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    at: Interval,
+    paint: Paint,
+    by: Place,
+}
+
+impl Claim {
+    /// A claim wholly outside the server's time tells nothing (rule 10). To share no more than an instant is to lie
+    /// outside, unless the claim is no longer than that.
+    fn counts_in(&self, whole: Interval) -> bool {
+        match self.at.intersection(whole) {
+            Some(shared) => shared.length() > Nanos::ZERO || self.at.length() == Nanos::ZERO,
+            None => false,
+        }
+    }
 }
 
 impl Painting {
@@ -37,7 +56,8 @@ impl Painting {
     pub fn phases(&self, stretch: Interval, whole: Interval) -> ServerPhases {
         let cut = self.timeline.clipped(stretch);
         let known = |phase: ServerPhase| {
-            self.zero_when_absent.contains(&phase) || self.claimed(whole, |paint| paint.phase == phase)
+            self.zero_when_absent.iter().any(|(silent, _)| *silent == phase)
+                || self.claimed(whole, |paint| paint.phase == phase)
         };
         let told = |phase: ServerPhase| known(phase).then(|| cut.total(phase));
         let part = |sub: SubPhase| self.claimed(whole, |paint| paint.sub() == Some(sub)).then(|| cut.total_sub(sub));
@@ -54,14 +74,19 @@ impl Painting {
         }
     }
 
-    /// A claim wholly outside the server's time tells nothing (rule 10). To share no more than an instant is to lie
-    /// outside, unless the claim is no longer than that.
     fn claimed(&self, whole: Interval, matches: impl Fn(Paint) -> bool) -> bool {
-        let inside = |at: Interval| match at.intersection(whole) {
-            Some(shared) => shared.length() > Nanos::ZERO || at.length() == Nanos::ZERO,
-            None => false,
-        };
-        self.claims.iter().any(|(at, paint)| matches(*paint) && inside(*at))
+        self.claims.iter().any(|claim| matches(claim.paint) && claim.counts_in(whole))
+    }
+
+    /// Who tells each phase of the server's time `whole`.
+    pub fn sources(&self, whole: Interval) -> BTreeSet<(ServerPhase, Place)> {
+        let told = self.claims.iter().filter(|claim| claim.counts_in(whole));
+        told.map(|claim| (claim.paint.phase, claim.by)).collect()
+    }
+
+    /// Who leaves out a phase where it took no time.
+    pub fn silent(&self) -> &[(ServerPhase, Place)] {
+        &self.zero_when_absent
     }
 }
 
@@ -80,7 +105,7 @@ pub fn paint(forest: &Forest, entry: Place, server: Option<Interval>, flags: &mu
             .iter()
             .filter_map(|child| subtrees.remove(child).map(|subtree| (*child, subtree)))
             .collect();
-        zero_when_absent.extend(&forest.node(place).reading.absent_is_zero);
+        zero_when_absent.extend(forest.node(place).reading.absent_is_zero.iter().map(|phase| (*phase, place)));
         let subtree = painter.paint_one(place, children, &mut claims, flags);
         subtrees.insert(place, subtree);
     }
@@ -185,7 +210,7 @@ impl Painter<'_> {
         &self,
         place: Place,
         children: Vec<(Place, Subtree)>,
-        claims: &mut Vec<(Interval, Paint)>,
+        claims: &mut Vec<Claim>,
         flags: &mut Flags,
     ) -> Subtree {
         let claims_before = claims.len();
@@ -195,12 +220,12 @@ impl Painter<'_> {
         }
         let own = self.own_layer(place, &stages, claims, flags);
         if self.forest.node(place).is_engine() {
-            stages.extend(claims[claims_before..].iter().map(|(_, paint)| *paint));
+            stages.extend(claims[claims_before..].iter().map(|claim| claim.paint));
         }
         stages.sort_unstable();
         stages.dedup();
-        let generates = |paint: &Paint| paint.phase == ServerPhase::Generation;
-        let mut tells_generation = claims[claims_before..].iter().any(|(_, paint)| generates(paint));
+        let generates = |claim: &Claim| claim.paint.phase == ServerPhase::Generation;
+        let mut tells_generation = claims[claims_before..].iter().any(generates);
         let mut layers = Vec::with_capacity(children.len());
         for (child, subtree) in children {
             tells_generation |= subtree.tells_generation;
@@ -235,20 +260,14 @@ impl Painter<'_> {
 
     /// What the span itself paints: its phase, the envelope of an inner hop around foreign children, and durations that
     /// it tells of its inside.
-    fn own_layer(
-        &self,
-        place: Place,
-        stages: &[Paint],
-        claims: &mut Vec<(Interval, Paint)>,
-        flags: &mut Flags,
-    ) -> Timeline {
+    fn own_layer(&self, place: Place, stages: &[Paint], claims: &mut Vec<Claim>, flags: &mut Flags) -> Timeline {
         let Some(at) = self.interval(place) else { return Timeline::default() };
         let node = self.forest.node(place);
         let base = self.base_paint(place, flags);
         let reach = self.reach(place, at);
         let mut layer = base.map(|paint| Timeline::of(reach, paint)).unwrap_or_default();
         if let Some(paint) = base.filter(|paint| paint.phase != ServerPhase::Unattributed) {
-            claims.push((reach, paint));
+            claims.push(Claim { at: reach, paint, by: place });
         }
         if node.span.kind == SpanKind::Client || is_call(node) {
             let foreign = self.children(place).iter().filter(|child| self.forest.crosses_clocks(**child, place));
@@ -260,7 +279,7 @@ impl Painter<'_> {
         }
         let mut laid_layer = Timeline::default();
         for (part, paint) in self.laid_out(place, at, stages, flags) {
-            claims.push((part, paint));
+            claims.push(Claim { at: part, paint, by: place });
             laid_layer = laid_layer.over(&Timeline::of(part, paint));
         }
         laid_layer.over(&layer)

@@ -3,12 +3,11 @@
 use super::first_token::server_ttft;
 use super::labels::{self, Told};
 use super::paint::{self, Painting};
+use super::response_metrics::{self, OwnTiming, Placement};
 use super::server_time::server_time;
-use super::sibling::{self, Metrics};
+use super::sibling;
 use super::tree::{Forest, Place};
-use crate::model::{
-    ClientRecord, Flag, Flags, Interval, Nanos, ResponseMetrics, ResultClass, ServerPhases, ServerSide,
-};
+use crate::model::{ClientRecord, Flag, Flags, Interval, Nanos, ResultClass, ServerPhases, ServerSide};
 
 /// What the spans of a request tell.
 pub struct ServerPart {
@@ -26,15 +25,16 @@ pub struct ServerPart {
     pub told: Told,
     /// How it ended, where the entry span tells.
     pub result: Option<ResultClass>,
+    /// The answer's own timing.
+    pub own_timing: Option<OwnTiming>,
 }
 
 /// Places, paints and measures the spans under an entry span.
 pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>, flags: &mut Flags) -> ServerPart {
     sibling::place_engines(forest, entry);
-    let metrics = record.and_then(|record| record.response_metrics);
-    let placed = metrics.map(|metrics| sibling::place_metrics(forest, entry, &metrics));
-    flags.set_if(placed == Some(Metrics::Unplaced), Flag::ResponseMetricsUnplaced);
     let client = record.and_then(|record| record.duration.or(record.wall));
+    let metrics = record.and_then(|record| record.response_metrics);
+    let own_timing = metrics.map(|metrics| response_metrics::place(forest, entry, metrics, client));
     let at = server_time(forest, entry, client, flags);
     let painting = paint::paint(forest, entry, at, flags);
     let ttft = at.and_then(|at| server_ttft(forest, entry, at, &painting, flags));
@@ -43,8 +43,8 @@ pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>,
         inside.then(|| painting.phases(Interval { start: at.start, end: at.start + ttft }, at))
     });
     let phases = at.map(|at| painting.phases(at, at));
-    if let (Some(metrics), Some(Metrics::Told), Some(phases)) = (metrics, placed, &phases) {
-        flags.set_if(disagrees(&metrics, phases), Flag::SourceDisagreement);
+    if let Some(timing) = &own_timing {
+        remark(timing, phases.as_ref(), flags);
     }
     ServerPart {
         side: at.map(|at| ServerSide { entry: forest.node(entry).span.span_id, total: at.length(), ttft }),
@@ -54,19 +54,19 @@ pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>,
         told: labels::told(forest, entry, &painting),
         result: result_of(forest, entry),
         painting,
+        own_timing,
     }
 }
 
-/// Whether the answer's own timing and the spans tell another queue or generation, by more than 1 ms and 5 %.
-fn disagrees(metrics: &ResponseMetrics, phases: &ServerPhases) -> bool {
-    let apart = |told: Option<Nanos>, painted: Option<Nanos>| {
-        told.zip(painted).is_some_and(|(told, painted)| {
-            let tolerance = 1_000_000.max(told.max(painted).0 / 20);
-            (told - painted).0.abs() > tolerance
-        })
-    };
-    let generation = metrics.prefill.zip(metrics.decode).map(|(prefill, decode)| prefill + decode);
-    apart(metrics.queue, phases.gpu_queue) || apart(generation, phases.generation)
+/// What a reader must know of the answer's own timing.
+fn remark(timing: &OwnTiming, phases: Option<&ServerPhases>, flags: &mut Flags) {
+    let left_over = phases.is_some_and(|phases| timing.is_left_over(phases));
+    match timing.placement {
+        Placement::UnitSuspect => flags.set(Flag::UnitSuspect),
+        Placement::Unplaced => flags.set(Flag::ResponseMetricsUnplaced),
+        Placement::Painted | Placement::Compared => flags.set_if(left_over, Flag::ResponseMetricsUnplaced),
+    }
+    flags.set_if(phases.is_some_and(|phases| timing.disagrees(phases)), Flag::SourceDisagreement);
 }
 
 /// How the server says that it ended: by HTTP status, else by the span's status where that is ERROR.

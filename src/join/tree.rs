@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{ClockDomain, Flag, Flags, Interval, Nanos, Span, SpanId, SpanKind};
-use crate::normalise::dialect::{Reading, Role};
+use crate::normalise::dialect::{Laid, Reading, Role};
 
 /// A span's place in a [`Forest`].
 pub type Place = usize;
@@ -255,6 +255,11 @@ impl Forest {
     pub fn attach(&mut self, top: Place, parent: Place) {
         self.nodes[top].parent = Some(parent);
         self.nodes[parent].children.push(top);
+    }
+
+    /// Lays a duration that the span itself does not tell, at a place among those that it tells.
+    pub fn lay(&mut self, place: Place, at: usize, laid: Laid) {
+        self.nodes[place].reading.laid.insert(at, laid);
     }
 
     /// Adds a node that no span tells, such as an engine known from the answer's own timing.

@@ -1,8 +1,11 @@
 //! The spans of a request as a person looks at them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::response_metrics::Placement;
 use super::server_side::ServerPart;
-use super::tree::{Forest, Place};
-use crate::model::{Interval, Nanos, ServerPhase, SpanId, SpanKind};
+use super::tree::{Forest, Node, Place};
+use crate::model::{ClientRecord, Interval, Nanos, ResponseMetrics, ServerPhase, SpanId, SpanKind};
 use crate::normalise::dialect::Role;
 
 /// One span of an explained request.
@@ -32,6 +35,46 @@ pub struct ExplainedSpan {
     pub painted: bool,
 }
 
+/// The rules that told each phase of a request. What is left between and around spans has none.
+pub type PhaseSources = BTreeMap<ServerPhase, BTreeSet<String>>;
+
+/// The answer's own timing, and what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExplainedTiming {
+    /// What it told.
+    pub metrics: ResponseMetrics,
+    /// What became of it; `None` where there was no server's time to lay it into.
+    pub placement: Option<Placement>,
+}
+
+/// The answer's own timing, where the client's record has it.
+pub fn timing(record: Option<&ClientRecord>, server: Option<&ServerPart>) -> Option<ExplainedTiming> {
+    let metrics = record?.response_metrics?;
+    let own = server.filter(|server| server.at.is_some()).and_then(|server| server.own_timing.as_ref());
+    Some(ExplainedTiming { metrics, placement: own.map(|own| own.placement) })
+}
+
+/// Which rules told the phases of a request.
+pub fn sources(forest: &Forest, server: &ServerPart) -> PhaseSources {
+    let mut sources = PhaseSources::new();
+    let Some(at) = server.at else { return sources };
+    let own = server.own_timing.as_ref();
+    for (phase, place) in server.painting.sources(at) {
+        let source = match own.filter(|own| own.added.contains(&phase)) {
+            Some(own) => own.source(),
+            None => rule(forest.node(place)),
+        };
+        sources.entry(phase).or_default().insert(source);
+    }
+    for (phase, place) in server.painting.silent() {
+        let rules = sources.entry(*phase).or_default();
+        if rules.is_empty() {
+            rules.insert(format!("{}, which leaves it out where it is 0", rule(forest.node(*place))));
+        }
+    }
+    sources
+}
+
 /// The spans at the given places, those with a place on the entry span's clock first and by time.
 pub fn spans(forest: &Forest, places: impl Iterator<Item = Place>, server: Option<&ServerPart>) -> Vec<ExplainedSpan> {
     let mut spans: Vec<ExplainedSpan> = places.map(|place| span(forest, place, server)).collect();
@@ -48,11 +91,6 @@ fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> Explained
     };
     let shown_beside = forest.shown_beside(place);
     let opaque = node.reading.role == Role::ProxyAttempt && node.children.is_empty();
-    let rule = match (node.interval, node.reading.dialect.as_ref()) {
-        (None, _) => "clock_invalid: ignored".to_owned(),
-        (_, "") => "no rule: transparent".to_owned(),
-        (_, dialect) => format!("{dialect}: {}", node.reading.rule),
-    };
     ExplainedSpan {
         span_id: node.span.span_id,
         parent: node.span.parent,
@@ -66,8 +104,17 @@ fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> Explained
             .phase
             .or(opaque.then_some(ServerPhase::Provider))
             .filter(|_| node.interval.is_some() && !shown_beside),
-        rule,
+        rule: rule(node),
         clock_domain: node.domain.0.clone(),
         painted: shift.is_some(),
+    }
+}
+
+/// Which dialect and rule decided what a span is.
+fn rule(node: &Node) -> String {
+    match (node.interval, node.reading.dialect.as_ref()) {
+        (None, _) => "clock_invalid: ignored".to_owned(),
+        (_, "") => "no rule: transparent".to_owned(),
+        (_, dialect) => format!("{dialect}: {}", node.reading.rule),
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dimension::Dimensions;
 use super::id::{SpanId, TraceId};
+use super::response_metrics::ResponseMetrics;
 use super::time::{Nanos, UnixNanos};
 
 /// How a request ended. Classes are never mixed in one distribution.
@@ -151,17 +152,6 @@ impl StreamSummary {
 
 fn share(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// The answer's own timing, measured by the engine from scheduling on (design, section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResponseMetrics {
-    /// Waiting for a slot.
-    pub queue: Option<Nanos>,
-    /// Scheduling to the first token.
-    pub prefill: Option<Nanos>,
-    /// First token to the last.
-    pub decode: Option<Nanos>,
 }
 
 /// One request as its client measured it. Times are durations by the client's own clock, except `started_at`.

@@ -4,6 +4,7 @@
 mod fields;
 mod labels;
 mod outcome;
+mod response_metrics;
 mod stream;
 mod timing;
 mod trace;
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 use self::fields::Fields;
 use self::labels::Labels;
 use self::outcome::Outcome;
-use self::stream::Stream;
+use self::response_metrics::OwnTiming;
 use self::timing::Timing;
 pub use self::trace::{TraceContext, TraceparentError};
 use super::text;
@@ -56,12 +57,13 @@ pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
     let mut fields = Fields::parse(raw)?;
     let trace = TraceContext::take(&mut fields)?;
     let labels = Labels::take(&mut fields)?;
-    let stream = Stream::take(&mut fields)?;
-    let outcome = Outcome::take(&mut fields, stream.summary.as_ref())?;
+    let stream = stream::take(&mut fields)?;
+    let own_timing = OwnTiming::take(&mut fields)?;
+    let outcome = Outcome::take(&mut fields, stream.as_ref())?;
     let timing = Timing::take(&mut fields)?;
-    timing.check(outcome.result, stream.summary.as_ref())?;
+    timing.check(outcome.result, stream.as_ref())?;
     let streaming = fields.boolean("streaming")?.or(labels.streaming);
-    let cold_start = fields.boolean("cold_start")?.or(labels.cold_start);
+    let cold_start = fields.boolean("cold_start")?.or(labels.cold_start).or(own_timing.cold_start);
     let record = ClientRecord {
         trace_id: trace.trace_id,
         span_id: trace.span_id,
@@ -82,10 +84,10 @@ pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
         status: outcome.status,
         result: outcome.result,
         error: outcome.error,
-        input_tokens: fields.count("input_tokens")?,
-        output_tokens: fields.count("output_tokens")?,
-        stream: stream.summary,
-        response_metrics: stream.response_metrics,
+        input_tokens: fields.count("input_tokens")?.or(own_timing.input_tokens),
+        output_tokens: fields.count("output_tokens")?.or(own_timing.output_tokens),
+        stream,
+        response_metrics: own_timing.metrics(),
         headers_only: timing.headers_only,
         cold_start,
         run: labels.run,

@@ -39,10 +39,10 @@ impl StoredTraces {
 
 /// Adds what only the row knows: how often late data changed it.
 fn explained(joined: Joined, rows: &[RequestRow]) -> Explained {
-    let Joined { mut request, spans } = joined;
-    let row = rows.iter().find(|row| row.request.client_span == request.client_span);
-    request.flags.set_if(row.is_some_and(|row| row.request.flags.has(Flag::Late)), Flag::Late);
-    Explained { revision: row.map_or(0, |row| row.revision), request, spans }
+    let row = rows.iter().find(|row| row.request.client_span == joined.request.client_span);
+    let mut explained = Explained::of(joined, row.map_or(0, |row| row.revision));
+    explained.request.flags.set_if(row.is_some_and(|row| row.request.flags.has(Flag::Late)), Flag::Late);
+    explained
 }
 
 impl From<StoreError> for SourceError {

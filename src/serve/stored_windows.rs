@@ -31,8 +31,7 @@ impl WindowSource for Reader {
     ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>> {
         Box::pin(async move {
             let rows = Reader::list(self, selection, order, limit).await?;
-            let explained =
-                |row: RequestRow| Explained { request: row.request, revision: row.revision, spans: Vec::new() };
+            let explained = |row: RequestRow| Explained::of_row(row.request, row.revision);
             Ok(rows.into_iter().map(explained).collect())
         })
     }

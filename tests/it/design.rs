@@ -130,11 +130,8 @@ fn answer(case: &Case, backwards: bool) -> Value {
         span_limit: 1000,
     };
     let progress = Progress { settled: true, deadline_passed: true };
-    let shown: Vec<Explained> = explain(inputs, progress, &dialect::read)
-        .shown()
-        .into_iter()
-        .map(|joined| Explained { request: joined.request, spans: joined.spans, revision: 1 })
-        .collect();
+    let shown: Vec<Explained> =
+        explain(inputs, progress, &dialect::read).shown().into_iter().map(|joined| Explained::of(joined, 1)).collect();
     serde_json::to_value(TraceAnswer::of(&shown).expect("something to show")).expect("JSON")
 }
 
@@ -216,6 +213,11 @@ fn painting() {
 #[test]
 fn clocks_and_calls() {
     check(include_str!("design/clocks.json"));
+}
+
+#[test]
+fn answers_that_carry_their_own_timing() {
+    check(include_str!("design/response_metrics.json"));
 }
 
 #[test]

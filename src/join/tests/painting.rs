@@ -213,7 +213,12 @@ fn the_last_body_part_ends_an_entry_that_outlives_the_answer() {
 
 #[test]
 fn the_answers_own_timing_fills_the_one_call() {
-    let metrics = ResponseMetrics { queue: Some(ms(20)), prefill: Some(ms(10)), decode: Some(ms(40)) };
+    let metrics = ResponseMetrics {
+        queue: Some(ms(20)),
+        prefill: Some(ms(10)),
+        decode: Some(ms(40)),
+        ..ResponseMetrics::default()
+    };
     let mut told = record(110);
     told.response_metrics = Some(metrics);
     let one = vec![span(1, 0, 0, 100).server(), span(2, 1, 10, 80).client().phase("provider")];

@@ -55,13 +55,6 @@ impl Fields {
         self.map.remove(name).filter(|value| !value.is_null())
     }
 
-    /// Reads a field and forgets it: it is known, and nothing needs it.
-    pub fn skip(&mut self, names: &[&str]) {
-        for name in names {
-            self.map.remove(*name);
-        }
-    }
-
     /// A nested object.
     pub fn object(&mut self, name: &'static str) -> Result<Option<Self>, FieldError> {
         match self.take(name) {
@@ -89,10 +82,15 @@ impl Fields {
         Err(self.error(name, reason))
     }
 
-    /// A duration in milliseconds for which a negative or infinite number means that it is missing.
-    pub fn lenient_millis(&mut self, name: &str) -> Option<Nanos> {
-        let millis = number(&self.take(name)?)?;
-        (0.0..=MAX_MILLIS).contains(&millis).then(|| Nanos::from_millis(millis)).flatten()
+    /// The value of a field whose name is written in any case, as headers are.
+    pub fn take_any_case(&mut self, name: &str) -> Option<Value> {
+        let written = self.map.keys().find(|key| key.eq_ignore_ascii_case(name))?.clone();
+        self.take(&written)
+    }
+
+    /// A number under a name of any case; what is none is missing.
+    pub fn lenient_number(&mut self, name: &str) -> Option<f64> {
+        number(&self.take_any_case(name)?)
     }
 
     /// A whole number that is not negative.
@@ -137,6 +135,11 @@ impl Fields {
     pub fn text(&mut self, name: &str) -> Result<Option<String>, FieldError> {
         Ok(self.raw_text(name)?.map(|raw| text::value(raw.trim()).text))
     }
+}
+
+/// A number of milliseconds as a time; a negative, infinite or huge one means that it is missing.
+pub fn time(millis: f64) -> Option<Nanos> {
+    (0.0..=MAX_MILLIS).contains(&millis).then(|| Nanos::from_millis(millis)).flatten()
 }
 
 /// A number, also where it is written as a text.

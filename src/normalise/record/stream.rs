@@ -1,28 +1,17 @@
-//! What a record tells of the stream, and of the answer's own timing.
+//! What a record tells of the stream.
 
 use super::FieldError;
 use super::fields::Fields;
-use crate::model::{ResponseMetrics, StreamSummary};
+use crate::model::StreamSummary;
 
-/// Both, where they are told.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stream {
-    /// What the client saw of the stream.
-    pub summary: Option<StreamSummary>,
-    /// The answer's own timing.
-    pub response_metrics: Option<ResponseMetrics>,
-}
-
-impl Stream {
-    /// Reads `stream`, `completeness` and `response_metrics`.
-    pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        let mut summary = summary(fields)?;
-        if let Some(told) = fields.raw_text("completeness")? {
-            let summary = summary.get_or_insert_default();
-            complete(fields, told.trim(), summary)?;
-        }
-        Ok(Self { summary, response_metrics: response_metrics(fields)? })
+/// What the client saw of the stream: `stream` and `completeness`.
+pub fn take(fields: &mut Fields) -> Result<Option<StreamSummary>, FieldError> {
+    let mut summary = summary(fields)?;
+    if let Some(told) = fields.raw_text("completeness")? {
+        let summary = summary.get_or_insert_default();
+        complete(fields, told.trim(), summary)?;
     }
+    Ok(summary)
 }
 
 fn summary(fields: &mut Fields) -> Result<Option<StreamSummary>, FieldError> {
@@ -61,18 +50,4 @@ fn complete(fields: &Fields, told: &str, summary: &mut StreamSummary) -> Result<
     summary.done_received.get_or_insert(ended);
     summary.missing_seq.get_or_insert(missing);
     Ok(())
-}
-
-/// The names are those of vLLM's `metrics` object, which measures from scheduling on. A negative number is its way to
-/// say that it does not know.
-fn response_metrics(fields: &mut Fields) -> Result<Option<ResponseMetrics>, FieldError> {
-    let Some(mut told) = fields.object("response_metrics")? else { return Ok(None) };
-    let metrics = ResponseMetrics {
-        queue: told.lenient_millis("queue_time_ms"),
-        prefill: told.lenient_millis("time_to_first_token_ms"),
-        decode: told.lenient_millis("generation_time_ms"),
-    };
-    told.skip(&["kind", "mean_itl_ms", "tokens_per_second"]);
-    fields.absorb(told);
-    Ok((metrics != ResponseMetrics::default()).then_some(metrics))
 }

@@ -59,7 +59,7 @@ pub(crate) fn explained() -> Explained {
         client_dimensions: dimensions.clone(),
         dimensions,
     };
-    Explained { request, revision: 1, spans: vec![span] }
+    Explained { spans: vec![span], ..Explained::of_row(request, 1) }
 }
 
 fn as_json(requests: &[Explained]) -> Value {

@@ -5,7 +5,9 @@ mod of_request;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::join::ExplainedSpan;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::join::{ExplainedSpan, ExplainedTiming, Joined, PhaseSources};
 use crate::model::{Completeness, JoinMethod, Request, ResultClass, ServerPhase, State};
 
 /// A request, and what its view shows beside it.
@@ -17,6 +19,23 @@ pub struct Explained {
     pub revision: i32,
     /// The spans that it was painted from, outermost first.
     pub spans: Vec<ExplainedSpan>,
+    /// Which rules told its phases.
+    pub sources: PhaseSources,
+    /// The answer's own timing.
+    pub timing: Option<ExplainedTiming>,
+}
+
+impl Explained {
+    /// What the join made of a request.
+    pub fn of(joined: Joined, revision: i32) -> Self {
+        let Joined { request, spans, sources, timing } = joined;
+        Self { request, revision, spans, sources, timing }
+    }
+
+    /// A request as it is stored: without what only its spans tell.
+    pub fn of_row(request: Request, revision: i32) -> Self {
+        Self { request, revision, spans: Vec::new(), sources: PhaseSources::new(), timing: None }
+    }
 }
 
 /// The answer to a question about a trace.
@@ -106,8 +125,55 @@ pub struct RequestAnswer {
     pub join_method: JoinMethod,
     /// (client duration − unattributed) / client duration; null where either is unknown.
     pub explained_ratio: Option<f64>,
+    /// Which dialects and rules told each phase: `dialect: rule`, or `response_metrics: kind` where the answer's own
+    /// timing did.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = HashMap<String, Vec<String>>, example = json!({"gpu_queue": ["response_metrics: vllm"]}))]
+    pub phase_sources: BTreeMap<ServerPhase, BTreeSet<String>>,
+    /// The answer's own timing, where the client's record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_metrics: Option<ResponseMetricsAnswer>,
     /// The spans that the request was painted from, outermost first.
     pub spans: Vec<SpanAnswer>,
+}
+
+/// What the answer told of its own timing, in milliseconds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = ResponseMetrics)]
+pub struct ResponseMetricsAnswer {
+    /// In which form it was told.
+    #[schema(example = "vllm")]
+    pub kind: String,
+    /// What became of it.
+    pub placement: PlacementAnswer,
+    /// The engine's whole time.
+    pub total_ms: Option<f64>,
+    /// Work of a gateway in front of the engine.
+    pub gateway_ms: Option<f64>,
+    /// Waiting for a slot.
+    pub queue_ms: Option<f64>,
+    /// Slot to the first token.
+    pub prefill_ms: Option<f64>,
+    /// First token to the last.
+    pub decode_ms: Option<f64>,
+    /// Slot to the last token.
+    pub generation_ms: Option<f64>,
+}
+
+/// What became of the answer's own timing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlacementAnswer {
+    /// It is in the phases, since no span told the same.
+    Painted,
+    /// Spans told it already: it is compared with them.
+    Compared,
+    /// It fits no single call.
+    Unplaced,
+    /// It is far longer than the request: in another unit.
+    UnitSuspect,
+    /// No server's time is known to lay it into.
+    NoServer,
 }
 
 /// The client's side, in milliseconds.

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 
 use super::{DecodeError, open, seal};
 use crate::model::{
-    ClientRecord, Dimension, Dimensions, Nanos, ResponseMetrics, ResultClass, Setup, SpanId, StreamSummary, TraceId,
-    UnixNanos,
+    ClientRecord, Dimension, Dimensions, MetricsKind, Nanos, ResponseMetrics, ResultClass, Setup, SpanId,
+    StreamSummary, TraceId, UnixNanos,
 };
 
 /// The fields that most records have come first: their tags take one byte.
@@ -117,6 +117,15 @@ struct MetricsBody {
     prefill: Option<i64>,
     #[prost(sint64, optional, tag = "3")]
     decode: Option<i64>,
+    /// `MetricsKind` as a number: what older rows leave out is 0, vLLM's body.
+    #[prost(uint32, tag = "4")]
+    kind: u32,
+    #[prost(sint64, optional, tag = "5")]
+    total: Option<i64>,
+    #[prost(sint64, optional, tag = "6")]
+    gateway: Option<i64>,
+    #[prost(sint64, optional, tag = "7")]
+    inference: Option<i64>,
 }
 
 /// The labels by the place that stands for them on disk. Append only.
@@ -252,7 +261,7 @@ impl Body {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             stream: self.stream.map(StreamBody::into_summary),
-            response_metrics: self.response_metrics.map(MetricsBody::into_metrics),
+            response_metrics: self.response_metrics.map(MetricsBody::into_metrics).transpose()?,
             headers_only: self.headers_only,
             cold_start: self.cold_start,
             run: self.run,
@@ -313,12 +322,28 @@ impl StreamBody {
 
 impl MetricsBody {
     fn of(metrics: &ResponseMetrics) -> Self {
-        Self { queue: raw(metrics.queue), prefill: raw(metrics.prefill), decode: raw(metrics.decode) }
+        Self {
+            kind: metrics.kind as u32,
+            total: raw(metrics.total),
+            gateway: raw(metrics.gateway),
+            queue: raw(metrics.queue),
+            prefill: raw(metrics.prefill),
+            decode: raw(metrics.decode),
+            inference: raw(metrics.inference),
+        }
     }
 
-    fn into_metrics(self) -> ResponseMetrics {
-        let Self { queue, prefill, decode } = self;
-        ResponseMetrics { queue: queue.map(Nanos), prefill: prefill.map(Nanos), decode: decode.map(Nanos) }
+    fn into_metrics(self) -> Result<ResponseMetrics, DecodeError> {
+        let kind = MetricsKind::from_number(self.kind);
+        Ok(ResponseMetrics {
+            kind: kind.ok_or_else(|| DecodeError::damaged("the kind of the answer's timing is unknown"))?,
+            total: self.total.map(Nanos),
+            gateway: self.gateway.map(Nanos),
+            queue: self.queue.map(Nanos),
+            prefill: self.prefill.map(Nanos),
+            decode: self.decode.map(Nanos),
+            inference: self.inference.map(Nanos),
+        })
     }
 }
 

@@ -32,7 +32,15 @@ fn labels() -> impl Strategy<Value = Dimensions> {
 }
 
 fn metrics() -> impl Strategy<Value = ResponseMetrics> {
-    (nanos(), nanos(), nanos()).prop_map(|(queue, prefill, decode)| ResponseMetrics { queue, prefill, decode })
+    (vec(nanos(), 6), 0..MetricsKind::ALL.len()).prop_map(|(times, kind)| ResponseMetrics {
+        kind: MetricsKind::ALL[kind],
+        total: times[0],
+        gateway: times[1],
+        queue: times[2],
+        prefill: times[3],
+        decode: times[4],
+        inference: times[5],
+    })
 }
 
 fn record() -> impl Strategy<Value = ClientRecord> {
@@ -99,6 +107,21 @@ proptest! {
         // It must return, whatever it says.
         let _ = decode_record(TraceId::from_bytes(trace.to_be_bytes()).expect("not zero"), &body);
     }
+}
+
+#[test]
+fn timing_stored_without_a_kind_is_vllms() {
+    #[derive(Message)]
+    struct Older {
+        #[prost(sint64, optional, tag = "1")]
+        queue: Option<i64>,
+        #[prost(sint64, optional, tag = "3")]
+        decode: Option<i64>,
+    }
+    let older = Older { queue: Some(5), decode: Some(-7) }.encode_to_vec();
+    let read = <MetricsBody as Message>::decode(older.as_slice()).expect("fields of the same numbers").into_metrics();
+    let told = ResponseMetrics { queue: Some(Nanos(5)), decode: Some(Nanos(-7)), ..ResponseMetrics::default() };
+    assert_eq!(read, Ok(told));
 }
 
 #[test]

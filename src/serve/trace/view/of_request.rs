@@ -1,10 +1,10 @@
 //! How the view is filled from the model.
 
 use super::{
-    ClientAnswer, ClientSource, Explained, PhasesAnswer, RatesAnswer, RequestAnswer, ServerAnswer, SpanAnswer,
-    StreamAnswer, TtftAnswer,
+    ClientAnswer, ClientSource, Explained, PhasesAnswer, PlacementAnswer, RatesAnswer, RequestAnswer,
+    ResponseMetricsAnswer, ServerAnswer, SpanAnswer, StreamAnswer, TtftAnswer,
 };
-use crate::join::ExplainedSpan;
+use crate::join::{ExplainedSpan, ExplainedTiming, Placement};
 use crate::model::{
     ClientSide, Flag, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases,
 };
@@ -39,7 +39,31 @@ impl From<&Explained> for RequestAnswer {
             revision: explained.revision,
             join_method: request.join_method,
             explained_ratio: explained_ratio(request),
+            phase_sources: explained.sources.clone(),
+            response_metrics: explained.timing.as_ref().map(ResponseMetricsAnswer::from),
             spans: explained.spans.iter().map(SpanAnswer::from).collect(),
+        }
+    }
+}
+
+impl From<&ExplainedTiming> for ResponseMetricsAnswer {
+    fn from(timing: &ExplainedTiming) -> Self {
+        let metrics = &timing.metrics;
+        Self {
+            kind: metrics.kind.name().to_owned(),
+            placement: match timing.placement {
+                Some(Placement::Painted) => PlacementAnswer::Painted,
+                Some(Placement::Compared) => PlacementAnswer::Compared,
+                Some(Placement::Unplaced) => PlacementAnswer::Unplaced,
+                Some(Placement::UnitSuspect) => PlacementAnswer::UnitSuspect,
+                None => PlacementAnswer::NoServer,
+            },
+            total_ms: ms(metrics.total),
+            gateway_ms: ms(metrics.gateway),
+            queue_ms: ms(metrics.queue),
+            prefill_ms: ms(metrics.prefill),
+            decode_ms: ms(metrics.decode),
+            generation_ms: ms(metrics.generation()),
         }
     }
 }
