@@ -30,7 +30,7 @@ pub fn server_ttft(
         return Some(at);
     }
     let inner = told.into_iter().map(|(_, token, at)| (token.source, at)).min().map(|(_, at)| at);
-    let body = || Some(forest.body_sends(forest.node(entry).span.span_id)?.start - server.start);
+    let body = || Some(forest.body_sends(entry)?.start - server.start);
     let found = inner.or_else(body);
     flags.set_if(found.is_some(), Flag::TtftFromInner);
     found

@@ -9,7 +9,7 @@ use crate::normalise::dialect::Role;
 pub fn server_time(forest: &Forest, entry: Place, client: Option<Nanos>, flags: &mut Flags) -> Option<Interval> {
     let node = forest.node(entry);
     let told = node.interval?;
-    let body = forest.body_sends(node.span.span_id);
+    let body = forest.body_sends(entry);
     if let Some(last) = body.map(|body| body.end).filter(|last| told.start <= *last && *last < told.end) {
         return Interval::new(told.start, last);
     }

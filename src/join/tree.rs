@@ -50,7 +50,8 @@ impl Node {
 /// One body part that an ASGI server wrote.
 #[derive(Debug, Clone, Copy)]
 struct BodySend {
-    parent: SpanId,
+    /// The server span of the request that it answers.
+    server: Place,
     at: Interval,
 }
 
@@ -94,6 +95,7 @@ impl Forest {
     pub fn grow(spans: Vec<Span>, read: &dyn Fn(&Span) -> Reading, client_spans: &BTreeSet<SpanId>) -> Self {
         let mut forest = Self::default();
         let mut skipped: HashMap<SpanId, Option<SpanId>> = HashMap::new();
+        let mut sends = Vec::new();
         for span in spans {
             let reading = read(&span);
             match reading.role {
@@ -102,8 +104,8 @@ impl Forest {
                 }
                 Role::AsgiSend { body } => {
                     skipped.insert(span.span_id, span.parent);
-                    if let (true, Some(parent), Some(at)) = (body, span.parent, span.interval()) {
-                        forest.body_sends.push(BodySend { parent, at });
+                    if body {
+                        sends.push(span);
                     }
                 }
                 _ => forest.add(span, reading),
@@ -112,6 +114,7 @@ impl Forest {
         forest.link(&skipped);
         forest.cut_cycles();
         forest.nest_by_time(client_spans);
+        forest.place_body_sends(&sends, &skipped);
         for place in 0..forest.nodes.len() {
             if let Some(parent) = forest.nodes[place].parent {
                 forest.nodes[parent].children.push(place);
@@ -131,15 +134,34 @@ impl Forest {
 
     fn link(&mut self, skipped: &HashMap<SpanId, Option<SpanId>>) {
         for place in 0..self.nodes.len() {
-            let mut wanted = self.nodes[place].span.parent;
-            // Noise may hang under noise; a ring of it ends the search after as many steps as there is noise.
-            for _ in 0..=skipped.len() {
-                match wanted.and_then(|id| skipped.get(&id)) {
-                    Some(above) => wanted = *above,
-                    None => break,
-                }
+            let parent = self.nodes[place].span.parent;
+            self.nodes[place].parent = self.held_above(parent, skipped).filter(|up| *up != place);
+        }
+    }
+
+    /// The span of that id, or the nearest one above it where that is noise.
+    fn held_above(&self, mut wanted: Option<SpanId>, skipped: &HashMap<SpanId, Option<SpanId>>) -> Option<Place> {
+        // Noise may hang under noise; a ring of it ends the search after as many steps as there is noise.
+        for _ in 0..=skipped.len() {
+            match wanted.and_then(|id| skipped.get(&id)) {
+                Some(above) => wanted = *above,
+                None => break,
             }
-            self.nodes[place].parent = wanted.and_then(|id| self.by_id.get(&id).copied()).filter(|up| *up != place);
+        }
+        wanted.and_then(|id| self.by_id.get(&id).copied())
+    }
+
+    /// Finds the server span of each body part. Its own parent may be any span that the application left open while it
+    /// handed the part out, such as that of the generation.
+    fn place_body_sends(&mut self, sends: &[Span], skipped: &HashMap<SpanId, Option<SpanId>>) {
+        for send in sends {
+            let (Some(at), Some(parent)) = (send.interval(), self.held_above(send.parent, skipped)) else { continue };
+            let domain = send.resource.clock_domain();
+            let up = std::iter::once(parent).chain(self.ancestors(parent));
+            let server = up.take_while(|up| self.nodes[*up].domain == domain).find(|up| self.nodes[*up].is_server());
+            if let Some(server) = server {
+                self.body_sends.push(BodySend { server, at });
+            }
         }
     }
 
@@ -318,9 +340,9 @@ impl Forest {
         inner.span.kind == SpanKind::Server && outer.span.kind == SpanKind::Client && outside
     }
 
-    /// Start of the first body part and end of the last that were written under a span.
-    pub fn body_sends(&self, parent: SpanId) -> Option<Interval> {
-        let mine = self.body_sends.iter().filter(|send| send.parent == parent);
+    /// Start of the first body part and end of the last that a server span's application wrote.
+    pub fn body_sends(&self, server: Place) -> Option<Interval> {
+        let mine = self.body_sends.iter().filter(|send| send.server == server);
         mine.map(|send| send.at).reduce(|a, b| Interval { start: a.start.min(b.start), end: a.end.max(b.end) })
     }
 }

@@ -1,8 +1,10 @@
-//! tracejoin among real parts: a gateway under the OpenTelemetry SDK, k6, an OpenTelemetry Collector, PostgreSQL.
+//! tracejoin among real parts: a gateway under the OpenTelemetry SDK, an instrumented FastAPI application, k6, an
+//! OpenTelemetry Collector, PostgreSQL.
 //!
 //! `tests/real/setup` prepares them (each test runs it; it does nothing once they are there). The tests take turns, since
 //! they measure time on one machine, and print what they found: `cargo test --test real -- --nocapture`.
 
+mod asgi;
 mod collector;
 mod crash;
 mod database;

@@ -116,6 +116,13 @@ impl Tracejoin {
         }
     }
 
+    /// Uploads records, all of which must be taken.
+    pub async fn upload(&self, records: &Value) {
+        let answer = self.client.post(self.url("/api/v1/records")).json(records).send().await.expect("an answer");
+        let answer: Value = answer.json().await.expect("JSON");
+        assert_eq!(answer["accepted"].as_u64(), records.as_array().map(|records| records.len() as u64), "{answer}");
+    }
+
     /// Uploads records with the program's own importer and returns the summary that it prints.
     pub fn import(&self, format: &str, file: &Path) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
