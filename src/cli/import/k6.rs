@@ -165,9 +165,10 @@ impl<'a> Reader<'a> {
         }
         let stream = self.unfinished.end(identity);
         let stream = group.is_stream_end().then(|| stream.unwrap_or_default());
-        let Some(request) = Request::new(group, &identity, stream, &self.options.tags) else {
+        let Some(mut request) = Request::new(&group, &identity, stream, &self.options.tags) else {
             return self.sink.refuse(NO_DURATION);
         };
+        request.left_out = self.filter.leaves_out(&group.labels);
         match self.held.add(identity, request) {
             Some(requests) => self.emit(requests),
             None => Ok(()),
@@ -189,7 +190,7 @@ impl<'a> Reader<'a> {
     }
 
     fn emit(&mut self, requests: Vec<Request>) -> anyhow::Result<()> {
-        for fate in resolve(requests, &self.filter) {
+        for fate in resolve(requests) {
             match fate {
                 Fate::Import(mut request) => {
                     self.options.labels.fill(&mut request.line);

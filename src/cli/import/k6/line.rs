@@ -22,17 +22,18 @@ pub enum Line {
     Unknown,
 }
 
-/// Every field by which lines are told apart.
+/// Every field by which lines are told apart. What they hold is read when it is known what the line is: in a record they
+/// may hold anything.
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(borrow, default)]
-    r#type: Option<Cow<'a, str>>,
+    r#type: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    metric: Option<Cow<'a, str>>,
+    metric: Option<&'a RawValue>,
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    msg: Option<Cow<'a, str>>,
+    msg: Option<&'a RawValue>,
     #[serde(borrow, default)]
     level: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -47,19 +48,19 @@ impl Line {
     /// Recognises a line: of `--out json`, of the console as JSON or as text, or a record as it is.
     pub fn read(bytes: &[u8]) -> Self {
         let Ok(text) = std::str::from_utf8(bytes) else { return Self::Unknown };
-        if let Some(message) = text_message(text) {
-            return Self::message(&message);
+        if text.starts_with("time=\"") {
+            return text_message(text).map_or(Self::Unknown, |message| Self::message(&message));
         }
         let Ok(fields) = serde_json::from_str::<Fields>(text) else { return Self::Unknown };
-        match (fields.r#type.as_deref(), fields.metric.as_deref(), fields.data) {
+        match (string(fields.r#type).as_deref(), string(fields.metric), fields.data) {
             (Some("Metric"), _, Some(_)) => return Self::Definition,
-            (Some("Point"), Some(metric), Some(data)) => return Self::point(metric, data),
+            (Some("Point"), Some(metric), Some(data)) => return Self::point(&metric, data),
             _ => {}
         }
         if fields.is_record() {
             return Self::Record(text.to_owned());
         }
-        match (fields.level, fields.msg) {
+        match (fields.level, string(fields.msg)) {
             (Some(_), Some(message)) => Self::message(&message),
             _ => Self::Unknown,
         }
@@ -83,12 +84,18 @@ impl Fields<'_> {
     }
 }
 
-/// The message of a line of k6's log as text: `time="…" level=… msg="…" source=console`.
+fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// The message of a line of k6's log as text: `time="…" level=… msg="…" source=console`. It is quoted as Go quotes, which
+/// for what JSON may hold is as JSON does.
 fn text_message(line: &str) -> Option<String> {
-    let (_, rest) = line.strip_prefix("time=\"")?.split_once(" msg=")?;
-    let quoted = serde_json::Deserializer::from_str(rest).into_iter::<String>().next();
-    // A message without blanks and quotes is not quoted.
-    quoted.and_then(Result::ok).or_else(|| rest.split(' ').next().map(str::to_owned))
+    let (_, rest) = line.split_once(" msg=")?;
+    if !rest.starts_with('"') {
+        return rest.split(' ').next().map(str::to_owned);
+    }
+    serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok()
 }
 
 /// A file of k6's that cannot be imported, recognised by its first line, and the way out.
@@ -112,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_console_is_read_in_each_of_its_forms() {
-        let record = r#"{"trace_id":"x","duration_ms":1}"#;
+        let record = r#"{"trace_id":"x","duration_ms":1,"type":7,"data":"any"}"#;
         let as_json =
             serde_json::json!({"level": "error", "msg": record, "source": "console", "time": "t"}).to_string();
         let as_text =
@@ -134,7 +141,9 @@ mod tests {
         }
         let definition = r#"{"type":"Metric","data":{"name":"vus"},"metric":"vus"}"#;
         assert_eq!(Line::read(definition.as_bytes()), Line::Definition);
-        for line in [r#"{"a":1}"#, "oops", "[1]", r#"{"type":"Point","metric":"http_reqs","data":{"value":1}}"#] {
+        let without_time = r#"{"type":"Point","metric":"http_reqs","data":{"value":1}}"#;
+        let cut = r#"time="t" level=info msg="{\"trace_id\":"#;
+        for line in [r#"{"a":1}"#, "oops", "[1]", without_time, cut, "time=\"t\" level=info"] {
             assert_eq!(Line::read(line.as_bytes()), Line::Unknown, "{line}");
         }
         assert_eq!(Line::read(b"\xff"), Line::Unknown);

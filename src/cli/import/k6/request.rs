@@ -17,16 +17,16 @@ pub struct Request {
     pub end: UnixNanos,
     /// The status, where k6 was not told to leave it out.
     pub status: Option<i64>,
-    /// Its labels.
-    pub labels: Labels,
+    /// Why it is not wanted, if it is not.
+    pub left_out: Option<&'static str>,
     /// Its record.
     pub line: RecordLine,
 }
 
 impl Request {
     /// From its points; `None` without a duration. `time` is the end, so sending began a duration before it.
-    pub fn new(group: Group, identity: &Identity, stream: Option<Stream>, rules: &[TagRule]) -> Option<Self> {
-        let duration = millis(&group, Part::Duration)?;
+    pub fn new(group: &Group, identity: &Identity, stream: Option<Stream>, rules: &[TagRule]) -> Option<Self> {
+        let duration = millis(group, Part::Duration)?;
         let status = group.labels.tag("status").and_then(|status| status.parse().ok());
         let mut line = line(identity, &group.labels, rules);
         line.started_at = Some(group.time - duration.0);
@@ -35,13 +35,13 @@ impl Request {
                 line.wall_ms = Some(duration);
                 stream.tell(group.time - duration.0, &mut line);
             }
-            None => measured(&group, status, duration, &mut line),
+            None => measured(group, status, duration, &mut line),
         }
         line.status = status.or_else(|| unanswered_stream(&line).then_some(0));
-        outcome(&group, &mut line);
-        let blocked = millis(&group, Part::Blocked).map_or(Nanos::ZERO, |blocked| blocked.0);
+        outcome(group, &mut line);
+        let blocked = millis(group, Part::Blocked).map_or(Nanos::ZERO, |blocked| blocked.0);
         let start = group.time - duration.0 - blocked;
-        Some(Self { start, end: group.time, status, labels: group.labels, line })
+        Some(Self { start, end: group.time, status, left_out: None, line })
     }
 }
 

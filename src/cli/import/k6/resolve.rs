@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::identity::Identity;
+use super::point::Labels;
 use super::request::Request;
 use crate::model::Nanos;
 
@@ -35,8 +36,8 @@ pub struct Filter {
 
 impl Filter {
     /// Why a request is left out; `None` where it is wanted.
-    pub fn leaves_out(&self, request: &super::point::Labels) -> Option<&'static str> {
-        let (name, url) = (request.any("name").unwrap_or_default(), request.any("url").unwrap_or_default());
+    pub fn leaves_out(&self, labels: &Labels) -> Option<&'static str> {
+        let (name, url) = (labels.any("name").unwrap_or_default(), labels.any("url").unwrap_or_default());
         let named = self.names.is_empty() || self.names.iter().any(|wanted| wanted == name);
         let at = self.urls.is_empty() || self.urls.iter().any(|wanted| url.starts_with(wanted.as_str()));
         if !named || !at {
@@ -63,15 +64,14 @@ pub enum Fate {
 }
 
 /// Says what becomes of all requests of one identity.
-pub fn resolve(mut requests: Vec<Request>, filter: &Filter) -> Vec<Fate> {
+pub fn resolve(mut requests: Vec<Request>) -> Vec<Fate> {
     requests.sort_by_key(|request| (request.end, request.start));
-    let chain = is_chain(&requests);
-    let left_out: Vec<_> = requests.iter().map(|request| filter.leaves_out(&request.labels)).collect();
-    let whole = chain && left_out.iter().any(Option::is_none);
+    // A filter that names one hop means the chain.
+    let whole = is_chain(&requests) && requests.iter().any(|request| request.left_out.is_none());
     let mut wanted = Vec::new();
     let mut fates = Vec::new();
-    for (request, left_out) in requests.into_iter().zip(left_out) {
-        match left_out.filter(|_| !whole) {
+    for request in requests {
+        match request.left_out.filter(|_| !whole) {
             Some(reason) => fates.push(Fate::LeaveOut(reason)),
             None => wanted.push(request),
         }
@@ -123,5 +123,68 @@ impl Held {
         let requests = self.requests.remove(&self.order.pop_front()?)?;
         self.count -= requests.len();
         Some(requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::record_line::RecordLine;
+    use crate::model::{TraceId, UnixNanos};
+
+    fn request(status: i64, start: i64, end: i64) -> Request {
+        let (start, end) = (UnixNanos(start * 1_000_000), UnixNanos(end * 1_000_000));
+        let line = RecordLine { status: Some(status), started_at: Some(start), ..RecordLine::default() };
+        Request { start, end, status: Some(status), left_out: None, line }
+    }
+
+    fn fates(requests: &[Request]) -> Vec<String> {
+        let told = |fate| match fate {
+            Fate::Import(request) => request.status.unwrap_or_default().to_string(),
+            Fate::LeaveOut(reason) | Fate::Refuse(reason) => reason.to_owned(),
+        };
+        resolve(requests.to_vec()).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn only_redirects_one_after_another_are_a_chain() {
+        let first = request(302, 0, 10);
+        let last = request(503, 10, 90);
+        assert_eq!(fates(&[last.clone(), first.clone()]), [REDIRECT, "503"]);
+        assert_eq!(fates(&[first.clone(), request(200, 5, 90)]), [SEVERAL; 2], "they overlap");
+        assert_eq!(fates(&[request(503, 0, 10), request(200, 20, 30)]), [SEVERAL; 2], "no redirect");
+        assert_eq!(fates(&[first.clone(), first.clone()]), ["302"; 2], "copies");
+        let filtered = Request { left_out: Some(FILTERED), ..last };
+        assert_eq!(fates(&[first, filtered.clone()]), [REDIRECT, "503"], "a filter finds a chain by any hop");
+        assert_eq!(fates(&[filtered]), [FILTERED]);
+    }
+
+    #[test]
+    fn uploads_are_known_by_their_path() {
+        for (url, own) in [
+            ("http://t:8080/api/v1/records", true),
+            ("http://t/base/api/v1/records/?x=1", true),
+            ("tracejoin-records", true),
+            ("http://t/api/v1/records/7", false),
+            ("", false),
+        ] {
+            let labels = Labels { tags: [("url".to_owned(), url.to_owned())].into(), ..Labels::default() };
+            let told = Filter::default().leaves_out(&labels);
+            assert_eq!(told, own.then_some(OWN_UPLOAD), "{url}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_a_bounded_number_is_held() {
+        let mut held = Held::default();
+        let id = |n: usize| {
+            let trace_id = TraceId::from_bytes((n as u128 + 1).to_be_bytes()).expect("an id");
+            Identity { trace_id, span_id: None, sampled: None }
+        };
+        for n in 0..HELD {
+            assert_eq!(held.add(id(n), request(200, 0, n as i64)), None);
+        }
+        let oldest = held.add(id(0), request(200, 0, 1)).expect("over the bound");
+        assert_eq!((oldest.len(), held.count), (2, HELD - 1), "all of the oldest identity");
     }
 }

@@ -13,7 +13,7 @@ use crate::cli::record_line::{Millis, RecordLine, StreamLine};
 use crate::model::{Nanos, ResultClass, UnixNanos};
 
 /// Requests whose end is remembered: the bytes of their iteration come soon after it.
-const REMEMBERED: usize = 200_000;
+const REMEMBERED: usize = 50_000;
 
 /// What is known of a stream before its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
