@@ -83,9 +83,11 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// The single one of the outermost; an engine's yields to a gateway's, an observer's to the proxy's, and one whose own clock is invalid to any other.
+/// The single one of the outermost. An engine's yields to a gateway's, an observer's to the proxy's, a prefill server's to
+/// the one that decodes, and one whose own clock is invalid to any other.
 fn standing(forest: &Forest, outer: Vec<Place>) -> Entry {
     let gateways = prefer(outer, |place| !forest.node(place).yields());
+    let gateways = prefer(gateways, |place| !forest.node(place).only_prefills());
     match prefer(gateways, |place| forest.node(place).interval.is_some()).as_slice() {
         [] => Entry::Missing,
         [one] => Entry::Span(*one),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{ClockDomain, Flag, Flags, Interval, Nanos, Span, SpanId, SpanKind};
-use crate::normalise::dialect::{Laid, Reading, Role};
+use crate::normalise::dialect::{Laid, Reading, Role, SubPhase};
 
 /// A span's place in a [`Forest`].
 pub type Place = usize;
@@ -39,6 +39,11 @@ impl Node {
     /// Whether it is an engine's own span.
     pub fn is_engine(&self) -> bool {
         matches!(self.reading.role, Role::Engine | Role::EngineStage)
+    }
+
+    /// Whether it is a server that prefills for another, which decodes and answers.
+    pub fn only_prefills(&self) -> bool {
+        self.reading.role == Role::Engine && self.reading.sub == Some(SubPhase::Prefill)
     }
 
     /// Whether it yields to another server's span as the entry: an engine's to a gateway's, an observer's to a proxy's.
@@ -84,6 +89,7 @@ impl Roots {
 pub struct Forest {
     nodes: Vec<Node>,
     by_id: HashMap<SpanId, Place>,
+    has_observers: bool,
     body_sends: Vec<BodySend>,
     /// What building it showed.
     pub flags: Flags,
@@ -125,6 +131,7 @@ impl Forest {
 
     fn add(&mut self, span: Span, reading: Reading) {
         let interval = span.interval();
+        self.has_observers |= reading.role == Role::Observer;
         self.flags.set_if(interval.is_none(), Flag::ClockInvalid);
         self.flags.extend(reading.flags);
         self.by_id.insert(span.span_id, self.nodes.len());
@@ -307,7 +314,8 @@ impl Forest {
     /// and the proxy's own attempt are one call seen twice, and a server's own span tells more than either.
     pub fn shown_beside(&self, place: Place) -> bool {
         let node = &self.nodes[place];
-        let Some(parent) = node.parent.filter(|_| node.children.is_empty()) else { return false };
+        let alone = self.has_observers && node.children.is_empty();
+        let Some(parent) = node.parent.filter(|_| alone) else { return false };
         let mut beside =
             self.nodes[parent].children.iter().filter(|other| **other != place).map(|other| &self.nodes[*other]);
         match node.reading.role {

@@ -90,7 +90,7 @@ impl Build for Span {
 }
 
 /// Reads the attributes that [`Build`] writes: `phase`, `role`, `absent_is_zero`, and milliseconds of `decode`, `prefill`, `queue`,
-/// `prefix`, `first_token` and `first_token_event`.
+/// `placed`, `until_child`, `prefix`, `first_token` and `first_token_event`.
 pub fn read(span: &Span) -> Reading {
     let text = |key| match span.attributes.get(key) {
         Some(Value::Str(text)) => Some(text.as_str()),
@@ -105,6 +105,8 @@ pub fn read(span: &Span) -> Reading {
         ("decode", ServerPhase::Generation, Some(SubPhase::Decode), Anchor::End),
         ("prefill", ServerPhase::Generation, Some(SubPhase::Prefill), Anchor::End),
         ("queue", ServerPhase::GpuQueue, None, Anchor::End),
+        ("placed", ServerPhase::GpuQueue, None, Anchor::At(Nanos(50_000))),
+        ("until_child", ServerPhase::GpuQueue, None, Anchor::UntilChild(Nanos(20_000))),
     ];
     let event = length("first_token_event").map(|offset| FirstToken { offset, source: FirstTokenSource::Event });
     let attribute = length("first_token").map(|offset| FirstToken { offset, source: FirstTokenSource::Attribute });
@@ -115,6 +117,8 @@ pub fn read(span: &Span) -> Reading {
         absent_is_zero: phase("absent_is_zero").into_iter().collect(),
         role: match text("role") {
             Some("engine") => Role::Engine,
+            Some("stage") => Role::EngineStage,
+            Some("observer") => Role::Observer,
             Some("proxy") => Role::ProxyServer,
             Some("attempt") => Role::ProxyAttempt,
             Some("noise") => Role::Noise,

@@ -13,9 +13,13 @@ fn any_span(number: u64) -> impl Strategy<Value = Span> {
     let parent = prop_oneof![9 => 1..=number.max(2) - 1, 1 => Just(0), 1 => Just(900_u64)];
     let kind = select(vec![SpanKind::Internal, SpanKind::Server, SpanKind::Client]);
     let phase = select(vec!["", "gateway", "gpu_queue", "generation", "provider"]);
-    let role = select(vec!["", "", "", "engine", "proxy", "attempt", "noise", "body", "writer", "whole"]);
+    let role =
+        select(vec!["", "", "", "engine", "stage", "proxy", "attempt", "observer", "noise", "body", "writer", "whole"]);
     let service = select(vec!["gw", "gw", "vllm", "sidecar"]);
-    let laid = proptest::collection::vec((select(vec!["decode", "prefill", "queue", "prefix"]), 0_i64..2), 0..3);
+    let laid = proptest::collection::vec(
+        (select(vec!["decode", "prefill", "queue", "prefix", "placed", "until_child"]), 0_i64..2),
+        0..3,
+    );
     (parent, kind, phase, role, service, laid, -50_i64..1_500_000, -20_i64..2_000_000).prop_map(
         move |(parent, kind, phase, role, service, laid, start, length)| {
             let mut span = span(number, parent, 0, 0).kind(kind).phase(phase).role(role).of(service);

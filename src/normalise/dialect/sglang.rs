@@ -18,6 +18,9 @@ const THREAD_LABEL: &str = "thread_label";
 /// The attributes it reads.
 pub const KEYS: &[&str] = &[RID, MODULE, THREAD_LABEL];
 
+/// Some versions put a span of this name around the servers of a disaggregated request.
+const ROOM: &str = "Bootstrap Room";
+
 const QUEUE: Option<ServerPhase> = Some(ServerPhase::GpuQueue);
 const GENERATION: Option<ServerPhase> = Some(ServerPhase::Generation);
 const PREFILL: Option<SubPhase> = Some(SubPhase::Prefill);
@@ -56,7 +59,10 @@ const SCOPED_STAGES: &[NameRule] = &[
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if is_request(span) {
-        return Some(Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, "request span") });
+        return Some(request(span));
+    }
+    if span.name.starts_with(ROOM) {
+        return Some(Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, ROOM) });
     }
     if let Some(rule) = stage_rule(span) {
         let mut reading = rule.reading(DIALECT);
@@ -66,6 +72,12 @@ pub fn read(span: &Span) -> Option<Reading> {
         return Some(reading);
     }
     is_thread(span).then(|| Reading { role: Role::EngineStage, ..Reading::of(DIALECT, "thread span") })
+}
+
+/// A server that only prefills hands on what it makes: the one that decodes answers.
+fn request(span: &Span) -> Reading {
+    let sub = span.name.trim_start().starts_with("prefill ").then_some(SubPhase::Prefill);
+    Reading { role: Role::Engine, root: true, sub, ..Reading::of(DIALECT, "request span") }
 }
 
 /// `Req 1a2b3c4d`, with the role of a disaggregated server, or nothing and a blank, before it.
@@ -103,6 +115,7 @@ mod tests {
             let attributes = [(RID, sample::text("1a2b3c4d")), inference.clone()];
             let reading = dialect::read(&sample::span(name, SpanKind::Internal, 900, &attributes));
             assert_eq!((reading.role, reading.root, reading.phase), (Role::Engine, true, None), "{name}");
+            assert_eq!(reading.sub, name.starts_with("prefill").then_some(SubPhase::Prefill), "{name}");
             assert!(reading.laid.is_empty());
             assert_eq!(reading.request_ids, vec!["1a2b3c4d".to_owned()]);
         }
@@ -121,6 +134,12 @@ mod tests {
             let reading = dialect::read(&sample::span(name, SpanKind::Internal, 80, &[]));
             assert_eq!((reading.role, reading.phase, reading.sub), (Role::EngineStage, phase, sub), "{name}");
         }
+    }
+
+    #[test]
+    fn the_span_around_both_servers_is_a_root() {
+        let reading = dialect::read(&sample::span("Bootstrap Room 0x2a", SpanKind::Internal, 900, &[]));
+        assert_eq!((reading.dialect.as_ref(), reading.role, reading.root), (DIALECT, Role::Engine, true));
     }
 
     #[test]
