@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod import;
 mod phases;
+mod probe;
 mod record_line;
 mod serve;
 mod server;
@@ -42,6 +43,8 @@ enum Command {
     Phases(phases::PhasesArgs),
     /// Send one request through your gateway and say which parts of its trace arrive
     Check(Box<check::CheckArgs>),
+    /// Measure a streamed answer as a person waits for it: once and explained, or by a schedule
+    Probe(Box<probe::ProbeArgs>),
     /// Send measurements or spans from a file to a server
     Import(import::ImportArgs),
 }
@@ -91,6 +94,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Trace(args) => trace::run(args).await,
             Command::Phases(args) => phases::run(args).await,
             Command::Check(args) => check::run(*args).await,
+            Command::Probe(args) => probe::run(*args).await,
             Command::Import(args) => import::run(args).await,
         }
     })

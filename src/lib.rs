@@ -19,6 +19,7 @@ pub mod aggregate;
 
 pub mod serve;
 
+pub mod probe;
 pub mod sse;
 
 pub mod config;

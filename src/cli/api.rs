@@ -1,11 +1,20 @@
 //! A server's REST API, as the commands use it.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use reqwest::header::ACCEPT;
 use reqwest::{Client, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use url::Url;
+
+use crate::model::{State, TraceId};
+use crate::serve::trace::TraceAnswer;
+
+/// How often a request that is being joined is looked for.
+const POLL: Duration = Duration::from_millis(500);
 
 /// Which server to talk to.
 #[derive(Debug, Clone, clap::Args)]
@@ -81,6 +90,26 @@ impl Api {
         let found = self.get(url, "application/json").await?;
         let response = found.with_context(|| format!("{address} is not there; is that server of the same version?"))?;
         response.json().await.with_context(|| format!("{address} did not answer as expected"))
+    }
+
+    /// What the server says of a trace once it is joined, or as it stands when the time is over.
+    ///
+    /// # Errors
+    /// As [`Api::get_json`], and where the server knows no request of the trace.
+    pub async fn wait_until_joined(&self, trace: &TraceId, patience: Duration) -> anyhow::Result<TraceAnswer> {
+        let url = self.url(&["api", "v1", "traces", &trace.to_string()])?;
+        let deadline = Instant::now() + patience;
+        loop {
+            let answer: TraceAnswer = self.get_json(url.clone()).await?;
+            if answer.requests().is_empty() {
+                bail!("the server explains no request of this trace");
+            }
+            let pending = answer.requests().iter().any(|request| request.state == State::Pending);
+            if !pending || Instant::now() > deadline {
+                return Ok(answer);
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     fn unreachable(&self) -> String {

@@ -10,18 +10,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::time::Instant;
-use url::Url;
 
 use self::finding::{Finding, findings};
 use self::probe::Probe;
 use super::api::{Api, ServerArgs};
 use super::import::upload::Uploader;
-use crate::model::State;
-use crate::serve::trace::{RequestAnswer, TraceAnswer};
+use crate::serve::trace::RequestAnswer;
 
-/// What a request in progress is looked for with.
-const POLL: Duration = Duration::from_millis(500);
 const RETRY_FOR: Duration = Duration::from_secs(30);
 /// Left with where the request itself failed, so that nothing can be said of the traces.
 const INCONCLUSIVE: u8 = 3;
@@ -49,8 +44,8 @@ pub async fn run(args: CheckArgs) -> anyhow::Result<ExitCode> {
     if !args.json {
         eprintln!("{}; waiting for its spans (--wait {})", probe.summary(), humantime::format_duration(args.wait));
     }
-    let url = api.url(&["api", "v1", "traces", &probe.trace.to_string()])?;
-    let request = wait_until_joined(&api, url, args.wait).await?;
+    let answer = api.wait_until_joined(&probe.trace, args.wait).await?;
+    let request = answer.requests().first().context("the server explains no request of this trace")?.clone();
     let findings = findings(&request, &probe.span.to_string());
     print(&probe, &request, &findings, args.json)?;
     let code = match (probe.succeeded(), findings.iter().all(|finding| finding.ok)) {
@@ -67,19 +62,6 @@ async fn upload(api: &Api, probe: &Probe) -> anyhow::Result<()> {
     let answer: Value = response.json().await.context("the server did not answer as expected")?;
     ensure!(answer["accepted"] == 1, "the server did not take the client record: {answer}");
     Ok(())
-}
-
-/// The request as it is joined in the end, or as it stands when the time is over.
-async fn wait_until_joined(api: &Api, url: Url, patience: Duration) -> anyhow::Result<RequestAnswer> {
-    let deadline = Instant::now() + patience;
-    loop {
-        let answer: TraceAnswer = api.get_json(url.clone()).await?;
-        let request = answer.requests().first().context("the server explains no request of this trace")?;
-        if request.state != State::Pending || Instant::now() > deadline {
-            return Ok(request.clone());
-        }
-        tokio::time::sleep(POLL).await;
-    }
 }
 
 fn print(probe: &Probe, request: &RequestAnswer, findings: &[Finding], json: bool) -> anyhow::Result<()> {

@@ -262,6 +262,7 @@ fn links_between_pages_lead_somewhere() {
         "CHANGELOG.md",
         "docs/api.md",
         "docs/dialects.md",
+        "docs/streaming.md",
         "clients/k6/README.md",
     ];
     for page in pages {

@@ -11,6 +11,7 @@ mod docs;
 mod ingest;
 mod joining;
 mod private_postgres;
+mod probe;
 mod store_join;
 mod store_schema;
 mod store_size;
