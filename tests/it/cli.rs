@@ -222,6 +222,27 @@ async fn what_k6_wrote_is_imported_and_counted_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_of_load_tools_are_imported_once() {
+    let served = Served::start().await;
+    let server = served.url("http");
+    for (tool, file, n) in [("aiperf", "aiperf/profile_export.otel.jsonl", 6), ("locust", "locust/documented.csv", 5)] {
+        let path = format!("{}/tests/it/import/{file}", env!("CARGO_MANIFEST_DIR"));
+        let import = || run(&["import", tool, &path, "--json", "--run", "r1", "--server", &server]);
+        let first = import();
+        let told = summary(&first);
+        assert_eq!((first.status.code(), &told["read"], &told["accepted"]), (Some(0), &json!(n), &json!(n)), "{told}");
+        let again = summary(&import());
+        assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(n)), "{again}");
+        let other = if tool == "locust" { "aiperf" } else { "locust" };
+        let refused = run(&["import", other, &path, "--server", &server]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(text(&refused.stderr).contains(&format!("`tracejoin import {tool}`")), "{}", text(&refused.stderr));
+    }
+    let report = text(&run(&["trace", "9667cd1cd804c43974ed3c85bf61a9ba", "--server", &server]).stdout);
+    assert!(report.contains("client_total_ms=333.179494\n"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_leaves_and_a_signal_are_no_failures() {
     let mut served = Served::start().await;
     let phases = ["phases", "--server", &served.url("http")];

@@ -244,7 +244,9 @@ fn call(line: &str) -> Option<Vec<String>> {
 
 #[test]
 fn every_command_shown_is_one() {
-    let pages = ["README.md", "clients/k6/README.md"].map(|page| blocks(&source(page), "sh")).concat();
+    let pages = ["README.md", "docs/load-tools.md", "clients/k6/README.md", "clients/python/README.md"]
+        .map(|page| blocks(&source(page), "sh"))
+        .concat();
     let calls: Vec<_> = pages.iter().flat_map(|block| block.lines().filter_map(call)).collect();
     assert!(calls.len() >= 6, "{} commands are shown", calls.len());
     for call in calls {
@@ -263,7 +265,9 @@ fn links_between_pages_lead_somewhere() {
         "docs/api.md",
         "docs/dialects.md",
         "docs/streaming.md",
+        "docs/load-tools.md",
         "clients/k6/README.md",
+        "clients/python/README.md",
     ];
     for page in pages {
         let folder = Path::new(page).parent().expect("a folder").to_owned();

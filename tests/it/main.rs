@@ -5,6 +5,7 @@ mod common;
 mod callers;
 mod cases;
 mod cli;
+mod clients;
 mod deployment;
 mod design;
 mod docs;

@@ -15,6 +15,7 @@ mod network;
 mod outage;
 mod phases;
 mod process;
+mod python_client;
 mod scratch;
 mod setup;
 mod tracejoin;

@@ -65,4 +65,4 @@ def json_of(response):
 def server_timing(response):
     """The answer's Server-Timing header as a record carries it, or None."""
     value = header(response, "Server-Timing")
-    return {"kind": "server_timing", "header": value} if isinstance(value, str) else None
+    return {"kind": "server_timing", "server_timing": value} if isinstance(value, str) else None

@@ -81,7 +81,7 @@ fn record(exported: &Exported) -> RecordLine {
         stream,
         response_metrics: trace
             .and_then(|trace| trace.answered("server-timing"))
-            .map(|header| json!({"kind": "server_timing", "header": header})),
+            .map(|header| json!({"kind": "server_timing", "server_timing": header})),
         ..RecordLine::default()
     };
     trace_ids(&mut record, exported);

@@ -10,6 +10,7 @@ use super::durations::{EngineDurations, part};
 use super::{Anchor, FirstToken, FirstTokenSource, Laid, NameRule, Reading, Role, SubPhase};
 use crate::model::{Nanos, ServerPhase, Span};
 use crate::normalise::scalar;
+use crate::normalise::text::REDACTED;
 
 const DIALECT: &str = "vllm";
 
@@ -20,6 +21,8 @@ const DECODE: [&str; 2] = ["gen_ai.latency.time_in_model_decode", "vllm.latency.
 const INFERENCE: [&str; 2] = ["gen_ai.latency.time_in_model_inference", "vllm.latency.inference"];
 const TTFT: [&str; 2] = ["gen_ai.latency.time_to_first_token", "vllm.latency.ttft"];
 const E2E: &str = "gen_ai.latency.e2e";
+
+const REQUEST_ID: &str = "gen_ai.request.id";
 
 /// Only version 0 writes these.
 const VERSION_0: [&str; 3] = [
@@ -98,6 +101,7 @@ pub fn read(span: &Span) -> Option<Reading> {
     let told = latencies(span);
     let durations = if VERSION_0.iter().any(|key| span.attributes.has(key)) { after_queue(told) } else { told };
     durations.lay(span, &mut reading);
+    reading.request_ids = sent_ids(span);
     Some(reading)
 }
 
@@ -107,6 +111,23 @@ fn diffusion(span: &Span) -> Reading {
         reading.laid.push(Laid { phase: ServerPhase::Generation, sub: None, length, anchor: Anchor::End });
     }
     reading
+}
+
+/// The ids that vLLM made its own of: `chatcmpl-` and what came as X-Request-ID; `cmpl-`, the same, and the prompt's
+/// number, without which it is the id of the answer (checked in its source).
+fn sent_ids(span: &Span) -> Vec<String> {
+    let id = span.attributes.get(REQUEST_ID).and_then(scalar::text).unwrap_or_default();
+    if id.contains(REDACTED) {
+        return Vec::new();
+    }
+    if let Some(sent) = id.strip_prefix("chatcmpl-") {
+        return vec![sent.to_owned()];
+    }
+    let numbered = id.rsplit_once('-').filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let answer = numbered.map(|(answer, _)| answer);
+    answer
+        .and_then(|answer| Some(vec![answer.to_owned(), answer.strip_prefix("cmpl-")?.to_owned()]))
+        .unwrap_or_default()
 }
 
 /// Whether it is an engine's span around a request, under vLLM's names.
@@ -193,6 +214,18 @@ mod tests {
             assert_eq!(laid(&reading), expected);
             let first = FirstToken { offset: Nanos(400_000_000), source: FirstTokenSource::Attribute };
             assert_eq!(reading.first_token, Some(first));
+        }
+    }
+
+    #[test]
+    fn the_id_that_was_sent_is_found_in_its_own() {
+        for (id, ids) in [
+            ("chatcmpl-run-7-0", vec!["run-7-0", "chatcmpl-run-7-0"]),
+            ("cmpl-run-7-1-0", vec!["cmpl-run-7-1", "run-7-1", "cmpl-run-7-1-0"]),
+            ("cmpl-x", vec!["cmpl-x"]),
+            ("other-1", vec!["other-1"]),
+        ] {
+            assert_eq!(request(&[(REQUEST_ID, sample::text(id))]).request_ids, ids);
         }
     }
 

@@ -5,6 +5,8 @@ use super::*;
 
 /// As `locust.contrib.csv_request_logger` of Locust 2.47.0 writes it, with two columns of ids behind its own.
 const REQUESTS: &[u8] = include_bytes!("../../../../tests/it/import/locust/requests.csv");
+/// What the locustfile in docs/load-tools.md wrote under Locust 2.47.0.
+const DOCUMENTED: &[u8] = include_bytes!("../../../../tests/it/import/locust/documented.csv");
 /// As it is without them.
 const PLAIN: &[u8] = include_bytes!("../../../../tests/it/import/locust/plain.csv");
 
@@ -22,6 +24,16 @@ fn a_log_with_ids_is_read() {
     assert_eq!(found.records, want);
     assert_eq!(found.refused.values().sum::<u64>(), 1, "the row whose ids are empty");
     assert!(!found.cut_off);
+}
+
+#[test]
+fn what_the_documented_locustfile_writes_is_read() {
+    let found = found(DOCUMENTED, false).expect("a log");
+    let told: Vec<_> =
+        found.records.iter().map(|record| (record["status"].as_i64(), record["error"].as_str())).collect();
+    let (ok, failed) = ((Some(200), None), (Some(503), Some("HTTPError")));
+    assert_eq!(told, [ok, ok, failed, ok, ok]);
+    assert!(found.records.iter().all(|record| record["traceparent"].as_str().is_some_and(|text| text.len() == 55)));
 }
 
 #[test]
