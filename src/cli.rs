@@ -3,6 +3,7 @@
 mod api;
 mod check;
 mod demo;
+mod dialects;
 mod import;
 mod phases;
 mod probe;
@@ -18,8 +19,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-
-use crate::config::dialects;
 
 /// Names the owner of a slow LLM answer: the network, the gateway, the queue in front of the GPU, or the model.
 #[derive(Debug, Parser)]
@@ -47,6 +46,8 @@ enum Command {
     Probe(Box<probe::ProbeArgs>),
     /// Send measurements or spans from a file to a server
     Import(import::ImportArgs),
+    /// List the dialects in which spans are understood, or show how the spans of a file are read
+    Dialects(dialects::DialectsArgs),
 }
 
 /// Reads the command line, and the configuration file where one is named.
@@ -58,7 +59,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<Cli> {
     let cli = Cli::try_parse_from(&args)?;
     let Command::Serve(serve) = &cli.command else { return Ok(cli) };
     let Some(config) = &serve.config else { return Ok(cli) };
-    let dialects = dialects::read(config)?;
+    let dialects = crate::config::dialects::read(config)?;
     let mut cli = Cli::try_parse_from(serve::with_file(&args, config)?)?;
     if let Command::Serve(serve) = &mut cli.command {
         serve.dialects = Arc::new(dialects);
@@ -96,6 +97,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Check(args) => check::run(*args).await,
             Command::Probe(args) => probe::run(*args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Dialects(args) => dialects::run(args),
         }
     })
 }

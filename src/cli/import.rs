@@ -9,7 +9,7 @@ mod guidellm;
 mod input;
 mod k6;
 mod locust;
-mod otlp;
+pub(super) mod otlp;
 mod records;
 mod sink;
 mod tally;

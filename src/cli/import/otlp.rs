@@ -3,10 +3,12 @@
 mod frames;
 mod pack;
 
+use std::path::Path;
+
 use anyhow::Context;
 use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
-use prost::Message;
+use prost::Message as _;
 use reqwest::Response;
 use tokio::sync::mpsc;
 use tonic_types::pb::Status;
@@ -35,7 +37,7 @@ enum Item {
 }
 
 /// Sends the spans of a file, in its order.
-pub async fn import(args: &FileArgs, url: Url) -> anyhow::Result<Tally> {
+pub(super) async fn import(args: &FileArgs, url: Url) -> anyhow::Result<Tally> {
     let uploader = Uploader::new(url, "application/x-protobuf", args.retry_for)?;
     let (input, bar) = input::open(&args.file)?;
     let (sender, mut items) = mpsc::channel(READ_AHEAD);
@@ -88,20 +90,64 @@ async fn status_message(response: Response) -> String {
 fn read(input: Input, sender: &mpsc::Sender<Item>) -> anyhow::Result<()> {
     let send = |item| sender.blocking_send(item).context("the upload stopped");
     let mut pack = Pack::default();
-    let mut frames = Frames::new(input)?;
-    while let Some(frame) = frames.next()? {
-        let decoded = match frame {
-            Frame::Json(line) => json::decode(&line),
-            Frame::Protobuf(message) => decode_protobuf(Bytes::from(message)),
-            Frame::CutOff => {
+    let mut messages = Messages::of(input)?;
+    while let Some(message) = messages.next()? {
+        match message {
+            Message::Spans(request) => pack.add(request, &mut |batch| send(Item::Batch(batch)))?,
+            Message::Bad(reason) => send(Item::Bad(reason))?,
+            Message::CutOff => {
                 pack.finish(&mut |batch| send(Item::Batch(batch)))?;
                 return send(Item::CutOff);
             }
-        };
-        match decoded {
-            Ok(decoded) => pack.add(decoded.request, &mut |batch| send(Item::Batch(batch)))?,
-            Err(reason) => send(Item::Bad(reason))?,
         }
     }
     pack.finish(&mut |batch| send(Item::Batch(batch)))
+}
+
+/// One message of a file.
+pub(in crate::cli) enum Message {
+    /// Spans.
+    Spans(ExportTraceServiceRequest),
+    /// No OTLP traces, and why.
+    Bad(String),
+    /// The last message breaks off.
+    CutOff,
+}
+
+/// The messages of a file, in its order.
+pub(in crate::cli) struct Messages {
+    frames: Frames,
+}
+
+impl Messages {
+    /// Of a file, perhaps compressed; `-` is standard input.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub(in crate::cli) fn open(path: &Path) -> anyhow::Result<Self> {
+        let (input, bar) = input::open(path)?;
+        bar.finish_and_clear();
+        Self::of(input)
+    }
+
+    fn of(input: Input) -> anyhow::Result<Self> {
+        Ok(Self { frames: Frames::new(input)? })
+    }
+
+    /// The next message; `None` after the last.
+    ///
+    /// # Errors
+    /// A failure of the input.
+    pub(in crate::cli) fn next(&mut self) -> anyhow::Result<Option<Message>> {
+        let decoded = match self.frames.next()? {
+            None => return Ok(None),
+            Some(Frame::CutOff) => return Ok(Some(Message::CutOff)),
+            Some(Frame::Json(document)) => json::decode(&document),
+            Some(Frame::Protobuf(message)) => decode_protobuf(Bytes::from(message)),
+        };
+        Ok(Some(match decoded {
+            Ok(decoded) => Message::Spans(decoded.request),
+            Err(reason) => Message::Bad(reason),
+        }))
+    }
 }

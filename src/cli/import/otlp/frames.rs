@@ -37,6 +37,8 @@ enum Framing {
 pub struct Frames {
     input: Input,
     framing: Framing,
+    /// Whether nothing has been read yet.
+    first: bool,
     ended: bool,
 }
 
@@ -47,7 +49,7 @@ impl Frames {
     /// A failure of the input.
     pub fn new(mut input: Input) -> anyhow::Result<Self> {
         let framing = recognise(&mut input)?;
-        Ok(Self { input, framing, ended: false })
+        Ok(Self { input, framing, first: true, ended: false })
     }
 
     /// The next message; `None` after the last.
@@ -81,8 +83,23 @@ impl Frames {
             if line.bytes.is_empty() {
                 continue;
             }
-            let cut_off = !line.whole && serde_json::from_slice::<serde::de::IgnoredAny>(&line.bytes).is_err();
+            let document = serde_json::from_slice::<serde::de::IgnoredAny>(&line.bytes);
+            if self.first && line.whole && document.as_ref().is_err_and(serde_json::Error::is_eof) {
+                return self.spread_out(line.bytes).map(Some);
+            }
+            self.first = false;
+            let cut_off = !line.whole && document.is_err();
             return Ok(Some(if cut_off { Frame::CutOff } else { Frame::Json(line.bytes) }));
+        }
+    }
+
+    /// A document that is spread over the lines of the whole file, as people keep one.
+    fn spread_out(&mut self, mut document: Vec<u8>) -> anyhow::Result<Frame> {
+        self.ended = true;
+        match self.input.read_to_end(&mut document) {
+            Ok(_) => Ok(Frame::Json(document)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(Frame::CutOff),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -187,6 +204,12 @@ mod tests {
         let json = frames(b"\n{ \"resourceSpans\": []}\n\n{}\n");
         assert_eq!(json, [Frame::Json(b"{ \"resourceSpans\": []}".to_vec()), Frame::Json(b"{}".to_vec())]);
         assert_eq!(frames(b""), []);
+    }
+
+    #[test]
+    fn a_document_may_be_spread_over_lines() {
+        let document = b"{\n  \"resourceSpans\": [\n  ]\n}\n";
+        assert_eq!(frames(document), [Frame::Json(document.iter().copied().collect())]);
     }
 
     #[test]
