@@ -12,7 +12,7 @@ use crate::serve::trace::{RequestAnswer, TraceAnswer};
 /// The report. Writing to a String cannot fail, so what it returns is not looked at.
 pub fn text(file: &File) -> String {
     let spans: usize = file.traces.iter().map(|trace| trace.spans.len()).sum();
-    let mut text = format!("{spans} spans of {} traces in {} messages\n", file.traces.len(), file.messages);
+    let mut text = format!("spans {spans}, traces {}, messages {}\n", file.traces.len(), file.messages);
     for reason in &file.refused {
         let _ = writeln!(text, "not read: {reason}");
     }

@@ -88,6 +88,11 @@ impl Rule {
             let sub = duration.sub.map(super::Sub::sub_phase);
             Some(Laid { phase: duration.phase.server_phase(), sub, length, anchor })
         };
+        let present = self.durations.iter().filter(|duration| span.attributes.has(duration.key.as_str()));
+        for duration in present {
+            // What is there and cannot be used is not absent.
+            reading.absent_is_zero.retain(|phase| *phase != duration.phase.server_phase());
+        }
         let laid: Vec<Laid> = self.durations.iter().filter_map(told).collect();
         if laid.is_empty() {
             return;

@@ -83,11 +83,12 @@ fn durations_are_laid_as_they_passed() {
         ]
     );
     assert_eq!((reading.role, reading.root), (Role::Engine, true));
-    assert_eq!(reading.absent_is_zero, [ServerPhase::GpuQueue]);
+    assert_eq!(dialects.read(&span("llm", &told[2..])).absent_is_zero, [ServerPhase::GpuQueue]);
     let long = dialects.read(&span("llm", &[("acme.queue_ms", Value::Double(19_000.0))]));
     assert_eq!((long.laid.len(), long.flags.has(Flag::UnitSuspect)), (1, false), "wrong perhaps, but not by its unit");
     let wrong_unit = dialects.read(&span("llm", &[("acme.queue_ms", Value::Double(200_000.0))]));
     assert_eq!((wrong_unit.laid.len(), wrong_unit.flags.has(Flag::UnitSuspect)), (0, true));
+    assert_eq!(wrong_unit.absent_is_zero, [], "what is there and cannot be used is not 0");
     assert_eq!(dialects.read(&span("llm", &[("acme.queue_ms", Value::Int(-1))])).laid, []);
 }
 

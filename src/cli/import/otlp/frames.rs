@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_document_may_be_spread_over_lines() {
-        let document = b"{\n  \"resourceSpans\": [\n  ]\n}\n";
-        assert_eq!(frames(document), [Frame::Json(document.iter().copied().collect())]);
+        let read = frames(b"{\r\n  \"resourceSpans\": [\n  ]\n}\n");
+        assert_eq!(read, [Frame::Json(b"{  \"resourceSpans\": [\n  ]\n}\n".to_vec())]);
     }
 
     #[test]
