@@ -124,8 +124,12 @@ export class Tracejoin {
 
   // Tags of a call: the labels by which tracejoin groups, and the caller's own.
   tags(params) {
-    const labels = this.run ? { run: this.run } : {};
-    return Object.assign(labels, this.dimensions, params && params.tags);
+    const labels = Object.assign({ run: this.run }, this.dimensions, params && params.tags);
+    // k6 sends nothing where a tag has no value.
+    Object.keys(labels)
+      .filter((name) => labels[name] === undefined || labels[name] === null)
+      .forEach((name) => delete labels[name]);
+    return labels;
   }
 
   labelled(params, traceHeaders) {
@@ -138,6 +142,7 @@ export class Tracejoin {
 
   note(ids, startedAt, tags, response) {
     if (!this.records || !response || !response.timings) return;
+    if (response.status === 0 && !response.error_code) return; // k6 could not make a request of it: nothing was sent
     const line = record(ids, startedAt, tags, response);
     if (this.records === 'console') {
       console.log(JSON.stringify(line));

@@ -1,7 +1,7 @@
 // Every kind of call of the library, in one iteration.
 import { Tracejoin } from '../../../clients/k6/tracejoin.js';
 
-const traced = new Tracejoin({ dimensions: { model: 'm-7b', streaming: false } });
+const traced = new Tracejoin({ dimensions: { model: 'm-7b', streaming: false, pool: undefined } });
 const body = JSON.stringify({ stream: false, output_tokens: 2, prefill_ms: 5, token_ms: 5 });
 const params = { headers: { 'content-type': 'application/json' } };
 
