@@ -120,6 +120,7 @@ impl Forest {
         forest.link(&skipped);
         forest.cut_cycles();
         forest.nest_by_time(client_spans);
+        forest.nest_siblings();
         forest.place_body_sends(&sends, &skipped);
         for place in 0..forest.nodes.len() {
             if let Some(parent) = forest.nodes[place].parent {
@@ -235,6 +236,24 @@ impl Forest {
             if let Some(parent) = parent {
                 self.nodes[top].parent = Some(parent);
                 roots.attach(top, parent);
+            }
+        }
+    }
+
+    /// Hangs what lies beside a span that holds its siblings, and inside it in time, under it.
+    fn nest_siblings(&mut self) {
+        let mut holders: HashMap<Place, Vec<Place>> = HashMap::new();
+        for place in self.places().filter(|place| self.nodes[*place].reading.holds_siblings) {
+            if let Some(parent) = self.nodes[place].parent {
+                holders.entry(parent).or_default().push(place);
+            }
+        }
+        for place in self.places() {
+            let node = &self.nodes[place];
+            let beside = node.parent.filter(|_| !node.reading.holds_siblings).and_then(|parent| holders.get(&parent));
+            let holds = |holder: &&Place| self.nodes[**holder].domain == node.domain && self.holds(**holder, place);
+            if let Some(holder) = beside.and_then(|beside| beside.iter().find(holds)) {
+                self.nodes[place].parent = Some(*holder);
             }
         }
     }

@@ -115,7 +115,7 @@ const DIALECTS: &[Dialect] = &[
         name: "envoy-ai-gateway",
         recognised_by: "scope envoyproxy/ai-gateway",
         read: envoy_ai_gateway::read,
-        keys: envoy_ai_gateway::KEYS,
+        keys: &[],
         events: &[],
     },
     Dialect {

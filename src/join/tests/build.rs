@@ -133,6 +133,7 @@ pub fn read(span: &Span) -> Reading {
         writes_response: text("role") == Some("writer"),
         client_end: if text("role") == Some("whole") { ClientEnd::Body } else { ClientEnd::Headers },
         root: text("role") == Some("engine"),
+        holds_siblings: text("role") == Some("holder"),
         ..Reading::default()
     }
 }

@@ -13,8 +13,9 @@ fn any_span(number: u64) -> impl Strategy<Value = Span> {
     let parent = prop_oneof![9 => 1..=number.max(2) - 1, 1 => Just(0), 1 => Just(900_u64)];
     let kind = select(vec![SpanKind::Internal, SpanKind::Server, SpanKind::Client]);
     let phase = select(vec!["", "gateway", "gpu_queue", "generation", "provider"]);
-    let role =
-        select(vec!["", "", "", "engine", "stage", "proxy", "attempt", "observer", "noise", "body", "writer", "whole"]);
+    let role = select(vec![
+        "", "", "", "engine", "stage", "proxy", "attempt", "observer", "holder", "noise", "body", "writer", "whole",
+    ]);
     let service = select(vec!["gw", "gw", "vllm", "sidecar"]);
     let laid = proptest::collection::vec(
         (select(vec!["decode", "prefill", "queue", "prefix", "placed", "until_child"]), 0_i64..2),

@@ -5,44 +5,29 @@
 //! Checked against its tracer (scope `envoyproxy/ai-gateway`, default service `ai-gateway`). It adds its first-token
 //! event when the span ends, with the time of that, so that event tells nothing here.
 
-use super::{Reading, Role};
-use crate::model::{ServerPhase, Span, SpanKind};
-use crate::normalise::scalar;
+use std::borrow::Cow;
+
+use super::{Reading, Role, genai, openinference};
+use crate::model::Span;
 
 const DIALECT: &str = "envoy-ai-gateway";
 
-const SCOPE: &str = "ai-gateway";
+const SCOPE: &str = "envoyproxy/ai-gateway";
 
-const OPENINFERENCE_KIND: &str = "openinference.span.kind";
-const OPERATION: &str = "gen_ai.operation.name";
-
-/// The attributes by which its calls of models are recognised.
-pub const KEYS: &[&str] = &[OPENINFERENCE_KIND, OPERATION];
-
-/// Reads one span.
+/// Reads one span. Tool traffic passes here too, and is no call of a model.
 pub fn read(span: &Span) -> Option<Reading> {
-    if !span.scope.name.contains(SCOPE) || span.kind == SpanKind::Server {
+    if span.scope.name != SCOPE {
         return None;
     }
-    let told = |key: &str| span.attributes.get(key).and_then(scalar::text);
-    let asks_model = told(OPENINFERENCE_KIND).is_some_and(|kind| kind != "TOOL" && kind != "CHAIN" && kind != "AGENT");
-    if !asks_model && told(OPERATION).is_none() {
-        // Tool traffic passes here too.
-        return None;
-    }
-    Some(Reading {
-        role: Role::Observer,
-        root: true,
-        phase: Some(ServerPhase::Provider),
-        genai_client: true,
-        no_first_token: true,
-        ..Reading::of(DIALECT, "upstream call")
-    })
+    let call = openinference::read(span).or_else(|| genai::read(span))?;
+    let dialect = Cow::Borrowed(DIALECT);
+    Some(Reading { dialect, role: Role::Observer, root: true, no_first_token: true, ..call })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ServerPhase, SpanKind};
     use crate::normalise::dialect::{self, sample};
 
     #[test]
@@ -52,7 +37,7 @@ mod tests {
         for (name, kind, attributes) in
             [("ChatCompletion", SpanKind::Internal, &openinference[..]), ("chat m-7b", SpanKind::Client, &genai)]
         {
-            let span = sample::with_scope(sample::span(name, kind, 900, attributes), "envoyproxy/ai-gateway");
+            let span = sample::with_scope(sample::span(name, kind, 900, attributes), SCOPE);
             let reading = dialect::read(&sample::with_event(span, "First Token Stream Event", 100));
             assert_eq!((reading.dialect.as_ref(), reading.role), (DIALECT, Role::Observer), "{name}");
             assert_eq!((reading.phase, reading.first_token), (Some(ServerPhase::Provider), None), "{name}");
@@ -61,7 +46,7 @@ mod tests {
 
     #[test]
     fn tool_traffic_is_no_call() {
-        let span = sample::with_scope(sample::span("tools/call", SpanKind::Client, 5, &[]), "envoyproxy/ai-gateway");
+        let span = sample::with_scope(sample::span("tools/call", SpanKind::Client, 5, &[]), SCOPE);
         assert_eq!(dialect::read(&span).phase, None);
     }
 }

@@ -115,6 +115,8 @@ pub struct Reading {
     pub client_end: ClientEnd,
     /// Whether it writes the answer: it may extend the server's end, and its first-token event is the entry's.
     pub writes_response: bool,
+    /// Whether spans beside it that lie inside it in time are its own work, though they name its parent as theirs.
+    pub holds_siblings: bool,
     /// Durations that it tells of its inside: those laid from the start first, then those laid from the end, last
     /// first. A span inside that tells the same phase of the engine goes before them.
     pub laid: Vec<Laid>,

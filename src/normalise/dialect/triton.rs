@@ -1,7 +1,8 @@
 //! NVIDIA Triton in its OpenTelemetry mode: `InferRequest` > a span named after the model > `compute`, all of kind
 //! SERVER. There is no queue span: the queue lasts from the event `QUEUE_START` on the model's span until `compute`
-//! begins. A request that was cancelled in the queue has no `compute`, so its queue lasts until `REQUEST_END`.
-//! Ensembles and calls from inside a model hold further models' spans.
+//! begins. A request that was cancelled in the queue has no `compute`, so its queue lasts until `REQUEST_END`. An
+//! ensemble's span holds those of its models. A model whose code calls other models has their spans beside its
+//! `compute`, which meanwhile does nothing but wait for them.
 //!
 //! Checked against Triton's tracer (scope `triton-server`) and the tree and events that its own trace tests demand.
 
@@ -33,8 +34,12 @@ pub fn read(span: &Span) -> Option<Reading> {
         return Some(Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, ROOT) });
     }
     if span.name == COMPUTE && (at(span, COMPUTE_START).is_some() || span.scope.name == "triton-server") {
-        let phase = Some(ServerPhase::Generation);
-        return Some(Reading { role: Role::EngineStage, phase, ..Reading::of(DIALECT, COMPUTE) });
+        return Some(Reading {
+            role: Role::EngineStage,
+            phase: Some(ServerPhase::Generation),
+            holds_siblings: true,
+            ..Reading::of(DIALECT, COMPUTE)
+        });
     }
     let events = at(span, REQUEST_START).is_some() && at(span, QUEUE_START).is_some();
     (events || span.attributes.has(MODEL)).then(|| model(span))
@@ -111,5 +116,6 @@ mod tests {
         assert_eq!(dialect::read(&compute).role, Role::Plain, "a common word");
         let marked = dialect::read(&events(compute, &[(COMPUTE_START, 0)]));
         assert_eq!((marked.role, marked.phase), (Role::EngineStage, Some(ServerPhase::Generation)));
+        assert!(marked.holds_siblings);
     }
 }
