@@ -4,6 +4,7 @@ mod api;
 mod check;
 mod demo;
 mod dialects;
+mod dimension;
 mod import;
 mod phases;
 mod probe;

@@ -26,7 +26,9 @@ use self::input::Input;
 use self::sink::Sink;
 use self::tally::Tally;
 use super::api::{Api, ServerArgs};
+use super::dimension;
 use super::record_line::RecordLine;
+use crate::model::Dimension;
 
 /// Sends a file to a server.
 #[derive(Debug, clap::Args)]
@@ -76,6 +78,9 @@ struct LabelArgs {
     /// The load scenario, where the file names none
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
+    /// A label such as model=m-7b, where the file tells none; repeat it for more
+    #[arg(long = "dimension", value_name = "KEY=VALUE", value_parser = dimension::parse)]
+    dimensions: Vec<(Dimension, String)>,
 }
 
 impl LabelArgs {
@@ -83,6 +88,9 @@ impl LabelArgs {
     fn fill(&self, line: &mut RecordLine) {
         line.run = line.run.take().or_else(|| self.run.clone());
         line.scenario = line.scenario.take().or_else(|| self.scenario.clone());
+        for (dimension, value) in &self.dimensions {
+            line.dimensions.entry(*dimension).or_insert_with(|| value.clone());
+        }
     }
 }
 

@@ -158,7 +158,7 @@ class Measured(unittest.TestCase):
     def test_an_answer_in_one_piece(self):
         class Whole:
             status_code = 200
-            headers = {"Server-Timing": "queue;dur=40"}
+            headers = {"server-timing": "queue;dur=40"}
 
             @staticmethod
             def json():
@@ -171,7 +171,7 @@ class Measured(unittest.TestCase):
         self.assertEqual(body["usage"]["completion_tokens"], 8)
         record = self.record()
         self.assertEqual((record["wall_ms"], record["streaming"], record["output_tokens"]), (70.0, False, 8))
-        self.assertEqual(record["response_metrics"], {"kind": "server_timing", "server_timing": "queue;dur=40"})
+        self.assertEqual(record["response_metrics"], {"kind": "server_timing", "server-timing": "queue;dur=40"})
         self.assertNotIn("stream", record)
 
     def test_an_asynchronous_answer(self):

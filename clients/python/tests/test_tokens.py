@@ -68,7 +68,11 @@ class Meanings(unittest.TestCase):
 
     def test_a_servers_own_timing_and_failures(self):
         meaning = self.meaning({"choices": [], "metrics": {"queue_time_ms": 4.5, "note": "text", "flag": True}})
-        self.assertEqual(meaning.metrics, {"queue_time_ms": 4.5})
+        self.assertEqual(meaning.metrics, {"kind": "vllm", "queue_time_ms": 4.5})
+        llama = self.meaning({"choices": [], "timings": {"prompt_ms": 20.5, "predicted_ms": 700.0}})
+        self.assertEqual(llama.metrics, {"kind": "llama_cpp", "prompt_ms": 20.5, "predicted_ms": 700.0})
+        ollama = self.meaning({"model": "m", "done": True, "load_duration": 5, "eval_duration": 7, "eval_count": 3})
+        self.assertEqual(ollama.metrics, {"kind": "ollama", "load_duration": 5, "eval_duration": 7, "eval_count": 3})
         self.assertTrue(self.meaning({"error": {"message": "overloaded"}}).failed)
         self.assertTrue(self.meaning({"type": "response.failed"}).failed)
         self.assertFalse(self.meaning({"error": None}).failed)

@@ -7,6 +7,15 @@ import json
 
 _SIZE = 65536
 
+# What tells more goes first.
+_OWN_TIMING = {
+    "vllm_headers": ("x-vllm-total-time", "x-vllm-queue-time", "x-vllm-prefill-time", "x-vllm-decode-time",
+                     "x-vllm-inference-time"),
+    "tgi_headers": ("x-total-time", "x-queue-time", "x-inference-time"),
+    "server_timing": ("server-timing",),
+    "litellm_headers": ("x-litellm-overhead-duration-ms",),
+}
+
 
 def status(response):
     """The HTTP status, or None."""
@@ -62,7 +71,11 @@ def json_of(response):
         return None
 
 
-def server_timing(response):
-    """The answer's Server-Timing header as a record carries it, or None."""
-    value = header(response, "Server-Timing")
-    return {"kind": "server_timing", "server_timing": value} if isinstance(value, str) else None
+def own_timing(response):
+    """The headers in which an answer tells its own timing, as a record carries them, or None."""
+    for kind, names in _OWN_TIMING.items():
+        told = {name: header(response, name) for name in names}
+        told = {name: value for name, value in told.items() if isinstance(value, str)}
+        if told:
+            return {"kind": kind, **told}
+    return None

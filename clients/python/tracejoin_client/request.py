@@ -97,7 +97,7 @@ class Request:
         self._end = self._clock()
         self._streaming = False
         self._status = bytes_of.status(response)
-        self._metrics = bytes_of.server_timing(response)
+        self._metrics = bytes_of.own_timing(response)
         body = bytes_of.json_of(response)
         if isinstance(body, dict):
             self._note(tokens.read_body(body))
@@ -132,7 +132,7 @@ class Request:
         self._connection.headers()
         self._streaming = self._open = True
         self._status = bytes_of.status(response)
-        self._metrics = bytes_of.server_timing(response)
+        self._metrics = bytes_of.own_timing(response)
 
     def _chunk(self, parser, chunk):
         """Everything of a chunk is noted before any of it is given out, since what takes it may take its time."""
@@ -154,7 +154,7 @@ class Request:
         self._usage.update(meaning.usage)
         self._done = self._done or meaning.done
         if meaning.metrics is not None:
-            self._metrics = {"kind": "vllm", **meaning.metrics}
+            self._metrics = meaning.metrics
         if meaning.failed:
             self._result, self._error = "error", "error_in_answer"
 

@@ -60,8 +60,9 @@ def read_body(body):
     for part in [body] + [body[name] for name in ("response", "message") if isinstance(body.get(name), dict)]:
         if isinstance(part.get("usage"), dict):
             meaning.usage.update(_usage(part["usage"]))
-    if isinstance(body.get("metrics"), dict):
-        meaning.metrics = _numbers(body["metrics"])
+    for kind, own in {"vllm": body.get("metrics"), "llama_cpp": body.get("timings"), "ollama": _ollama(body)}.items():
+        if isinstance(own, dict):
+            meaning.metrics = {"kind": kind, **_numbers(own)}
     return meaning
 
 
@@ -95,6 +96,12 @@ def _usage(usage):
         "output_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
     }
     return {name: count for name, count in counts.items() if isinstance(count, int) and count >= 0}
+
+
+def _ollama(body):
+    """Ollama's own interface tells its timing at the top of its last object, in nanoseconds."""
+    own = {name: value for name, value in body.items() if name.endswith("_duration") or name.endswith("eval_count")}
+    return own or None
 
 
 def _numbers(values):

@@ -5,18 +5,34 @@ mod line;
 mod timing;
 
 use anyhow::Context;
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use self::ids::{Found, Ids};
-use self::line::Exported;
+use self::line::{Exported, TraceData};
 use super::input::{self, Input};
 use super::sink::Sink;
 use super::{LabelArgs, fault, foreign};
 use crate::cli::record_line::{RecordLine, StreamLine};
-use crate::model::{ResultClass, UnixNanos};
+use crate::model::{MetricsKind, ResultClass, UnixNanos};
 
 const NO_LINE: &str = "it is no line of AIPerf's profile_export.jsonl; import the file as AIPerf wrote it";
 const WARM_UP: &str = "it belongs to the warm-up; --warmup imports it too";
+
+const OWN_TIMING: &[(MetricsKind, &[&str])] = &[
+    (
+        MetricsKind::VllmHeaders,
+        &[
+            "x-vllm-total-time",
+            "x-vllm-queue-time",
+            "x-vllm-prefill-time",
+            "x-vllm-decode-time",
+            "x-vllm-inference-time",
+        ],
+    ),
+    (MetricsKind::TgiHeaders, &["x-total-time", "x-queue-time", "x-inference-time"]),
+    (MetricsKind::ServerTiming, &["server-timing"]),
+    (MetricsKind::LitellmHeaders, &["x-litellm-overhead-duration-ms"]),
+];
 
 /// What is read of a file.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -69,7 +85,6 @@ fn hand_on(found: Found, sink: &mut Sink, labels: &LabelArgs) -> anyhow::Result<
 }
 
 fn record(exported: &Exported) -> RecordLine {
-    let trace = exported.trace_data.as_ref();
     let stream = stream(exported);
     let mut record = RecordLine {
         request_id: exported.metadata.x_request_id.clone().filter(|id| !id.is_empty()),
@@ -79,9 +94,7 @@ fn record(exported: &Exported) -> RecordLine {
         input_tokens: exported.count("usage_prompt_tokens").or_else(|| exported.count("input_sequence_length")),
         output_tokens: exported.count("usage_completion_tokens").or_else(|| exported.count("output_sequence_length")),
         stream,
-        response_metrics: trace
-            .and_then(|trace| trace.answered("server-timing"))
-            .map(|header| json!({"kind": "server_timing", "server_timing": header})),
+        response_metrics: exported.trace_data.as_ref().and_then(own_timing),
         ..RecordLine::default()
     };
     trace_ids(&mut record, exported);
@@ -101,6 +114,18 @@ fn trace_ids(record: &mut RecordLine, exported: &Exported) {
         Some(theirs) => record.trace_id = Some(theirs),
         None => record.traceparent = sent.map(str::to_owned),
     }
+}
+
+/// The headers in which the answer tells its own timing, as they came; of several kinds the one that tells more.
+fn own_timing(trace: &TraceData) -> Option<Value> {
+    OWN_TIMING.iter().find_map(|(kind, names)| {
+        let told = names.iter().filter_map(|name| Some(((*name).to_owned(), trace.answered(name)?.into())));
+        let mut told: Map<String, Value> = told.collect();
+        (!told.is_empty()).then(|| {
+            told.insert("kind".to_owned(), kind.name().into());
+            Value::Object(told)
+        })
+    })
 }
 
 /// Gaps between chunks with content; AIPerf has no metric of the first token where an answer is not streamed.

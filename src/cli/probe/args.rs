@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use bytes::Bytes;
 use reqwest::Method;
 use url::Url;
@@ -152,17 +152,8 @@ struct LabelArgs {
     #[arg(long, value_name = "NAME", default_value = "probe")]
     scenario: String,
     /// A label such as region=eu; repeat it for more
-    #[arg(long = "dimension", value_name = "KEY=VALUE", value_parser = dimension)]
+    #[arg(long = "dimension", value_name = "KEY=VALUE", value_parser = crate::cli::dimension::parse)]
     dimensions: Vec<(Dimension, String)>,
-}
-
-fn dimension(text: &str) -> anyhow::Result<(Dimension, String)> {
-    let (key, value) = text.split_once('=').context("write it as KEY=VALUE")?;
-    let Some(dimension) = Dimension::from_name(key) else {
-        let names: Vec<&str> = Dimension::ALL.iter().map(|dimension| dimension.name()).collect();
-        bail!("{key} is none of {}", names.join(", "));
-    };
-    Ok((dimension, value.to_owned()))
 }
 
 /// When to start requests.

@@ -2,6 +2,7 @@ use serde_json::Value;
 
 use super::super::sink::Found;
 use super::*;
+use crate::model::Dimension;
 
 /// What AIPerf 0.13.0 wrote under `opentelemetry-instrument` with `--export-http-trace`.
 const TRACED: &[u8] = include_bytes!("../../../../tests/it/import/aiperf/profile_export.otel.jsonl");
@@ -22,6 +23,34 @@ fn a_traced_file_is_read_to_the_nanosecond() {
     let found = found(TRACED, Options::default());
     let want = expected(include_str!("../../../../tests/it/import/aiperf/profile_export.otel.records.json"));
     assert_eq!(found, Found { records: want, ..Found::default() });
+}
+
+#[test]
+fn the_server_takes_every_field_of_a_record() {
+    for record in found(TRACED, Options::default()).records {
+        let raw = serde_json::value::to_raw_value(&record).expect("JSON");
+        let parsed = crate::normalise::record(&raw).expect("a record");
+        assert_eq!(parsed.ignored_fields, 0, "{record}");
+        assert_eq!(parsed.record.response_metrics.expect("told").queue, Some(crate::model::Nanos(40_000_000)));
+    }
+}
+
+#[test]
+fn headers_that_tell_a_timing_go_along() {
+    let text = std::str::from_utf8(TRACED).expect("UTF-8").lines().next().expect("a line");
+    for (headers, kind, queue) in [
+        (serde_json::json!({"X-Queue-Time": "12", "x-inference-time": "30"}), "tgi_headers", "x-queue-time"),
+        (
+            serde_json::json!({"x-vllm-queue-time": "12", "Server-Timing": "queue;dur=1"}),
+            "vllm_headers",
+            "x-vllm-queue-time",
+        ),
+    ] {
+        let mut line: Value = serde_json::from_str(text).expect("a line");
+        line["trace_data"]["response_headers"] = headers;
+        let told = &found(line.to_string().as_bytes(), Options::default()).records[0]["response_metrics"];
+        assert_eq!((&told["kind"], &told[queue]), (&kind.into(), &"12".into()), "{told}");
+    }
 }
 
 #[test]
@@ -92,7 +121,12 @@ fn a_broken_line_is_refused_and_a_cut_one_is_said() {
 
 #[test]
 fn labels_are_filled_in() {
-    let labels = LabelArgs { run: Some("r1".to_owned()), scenario: Some("steady".to_owned()) };
+    let labels = LabelArgs {
+        run: Some("r1".to_owned()),
+        scenario: Some("steady".to_owned()),
+        dimensions: vec![(Dimension::Model, "m-7b".to_owned())],
+    };
     let found = found(TRACED, Options { labels, ..Options::default() });
     assert!(found.records.iter().all(|record| record["run"] == "r1" && record["scenario"] == "steady"));
+    assert!(found.records.iter().all(|record| record["dimensions"]["model"] == "m-7b"));
 }

@@ -198,7 +198,7 @@ fn a_stream_of_xk6_sse_has_its_first_event_and_its_gaps() {
 
 #[test]
 fn the_console_gives_its_records_and_takes_labels() {
-    let labels = LabelArgs { run: Some("night".to_owned()), scenario: None };
+    let labels = LabelArgs { run: Some("night".to_owned()), ..LabelArgs::default() };
     let options = Options { labels: labels.clone(), ..Options::default() };
     let records = found_with(&file("console.ndjson"), options).records;
     assert_eq!(records.len(), 6);
