@@ -13,6 +13,7 @@ mod ingest;
 mod joining;
 mod private_postgres;
 mod probe;
+mod recorded;
 mod store_join;
 mod store_schema;
 mod store_size;

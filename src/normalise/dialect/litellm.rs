@@ -50,8 +50,9 @@ const NAMES: &[NameRule] = &[
     NameRule::new("batch_write_to_db", Role::Plain, None, None),
 ];
 
-/// Version 2 puts the route, the guardrail or the statement after a word.
-const FIRST_WORDS: &[&str] = &["auth", "execute_guardrail", "redis", "postgres"];
+/// Version 2 puts the route, the guardrail, the model or the statement after a word. `route {model}` is the choice of a
+/// deployment, not the call.
+const FIRST_WORDS: &[&str] = &["auth", "execute_guardrail", "route", "redis", "postgres"];
 
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
@@ -145,6 +146,7 @@ mod tests {
             ("auth", GATEWAY),
             ("auth /v1/chat/completions", GATEWAY),
             ("execute_guardrail pii", GATEWAY),
+            ("route m-7b", GATEWAY),
             ("redis.get llm_response", GATEWAY),
             ("redis GET", GATEWAY),
             ("postgres.select LiteLLM_UserTable", GATEWAY),
