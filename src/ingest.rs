@@ -1,5 +1,7 @@
 //! From a listener to the commit: normalises what came and hands it to the store.
 
+mod events;
+
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -9,16 +11,17 @@ use futures::future::BoxFuture;
 use metrics::counter;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
-use crate::model::{ClientRecord, TraceId, UnixNanos};
+use self::events::Gathered;
+use crate::model::{Alias, ClientRecord, Side, TraceId};
 use crate::normalise::{self, Dialects, Limits};
 use crate::receive::intake::{
-    RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
+    EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
 };
 use crate::store::{Arrival, Store, SubmitError};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;
-/// The same for the records of an upload.
+/// The same for the records or event lines of an upload.
 const HEAVY_RECORDS: usize = 2_000;
 
 /// Takes in what listeners receive.
@@ -54,51 +57,82 @@ impl Ingest {
     }
 
     async fn records(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
-        let (records, mut outcome) = if raw.len() > HEAVY_RECORDS {
-            tokio::task::spawn_blocking(move || read_all(raw)).await.map_err(|_| Refusal::Invalid {
-                message: "this upload could not be read: please report it".to_owned(),
-            })?
-        } else {
-            read_all(raw)
-        };
-        let fresh = self.fresh(&records).await?;
-        outcome.accepted = fresh.len() as u64;
-        outcome.duplicates = (records.len() - fresh.len()) as u64;
+        let (records, mut outcome) = read(raw, read_all).await?;
+        let arrivals: Vec<Arrival> = records.iter().flat_map(record_arrivals).collect();
+        let fresh = self.fresh(arrivals).await?;
+        outcome.accepted = fresh.iter().map(|arrival| u64::from(arrival.records)).sum();
+        outcome.duplicates = records.len() as u64 - outcome.accepted;
         if !fresh.is_empty() {
             self.store.submit(fresh).await?;
         }
-        counter!("tracejoin_records_total", "outcome" => "accepted").increment(outcome.accepted);
-        counter!("tracejoin_records_total", "outcome" => "duplicate").increment(outcome.duplicates);
-        counter!("tracejoin_records_total", "outcome" => "rejected").increment(outcome.rejected.len() as u64);
+        count("tracejoin_records_total", &outcome);
         Ok(outcome)
     }
 
-    /// The records that are not there already.
-    async fn fresh(&self, records: &[ClientRecord]) -> Result<Vec<Arrival>, Refusal> {
-        let mut seen = HashSet::new();
-        let mut candidates = Vec::with_capacity(records.len());
-        for record in records {
-            let arrival = Arrival::record(record);
-            if seen.insert((arrival.key, arrival.identity)) {
-                candidates.push((record, arrival));
-            }
+    async fn events(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
+        let (gathered, mut outcome) = read(raw, events::gather).await?;
+        let lines = |gathered: &[Gathered]| gathered.iter().map(|row| row.lines).sum::<u64>();
+        let arrivals: Vec<&Arrival> = gathered.iter().map(|row| &row.arrival).collect();
+        let known = self.known(&arrivals).await?;
+        let came = lines(&gathered);
+        let fresh: Vec<Gathered> =
+            gathered.into_iter().zip(known).filter(|(_, known)| !known).map(|(row, _)| row).collect();
+        outcome.accepted = lines(&fresh);
+        outcome.duplicates += came - outcome.accepted;
+        if !fresh.is_empty() {
+            self.store.submit(fresh.into_iter().map(|row| row.arrival).collect()).await?;
         }
-        let asked: Vec<_> =
-            candidates.iter().map(|(record, arrival)| (record.trace_id, arrival.identity, record.started_at)).collect();
-        let known = self.known(&asked).await?;
-        let fresh = candidates.into_iter().zip(known).filter(|(_, known)| !known);
-        Ok(fresh.map(|((_, arrival), _)| arrival).collect())
+        count("tracejoin_events_total", &outcome);
+        Ok(outcome)
     }
 
-    async fn known(&self, asked: &[(TraceId, i64, Option<UnixNanos>)]) -> Result<Vec<bool>, Refusal> {
+    /// Those that are not there already, each once.
+    async fn fresh(&self, arrivals: Vec<Arrival>) -> Result<Vec<Arrival>, Refusal> {
+        let mut seen = HashSet::new();
+        let mut candidates = arrivals;
+        candidates.retain(|arrival| seen.insert((arrival.key, arrival.kind as i16, arrival.identity)));
+        let known = self.known(&candidates.iter().collect::<Vec<_>>()).await?;
+        Ok(candidates.into_iter().zip(known).filter(|(_, known)| !known).map(|(arrival, _)| arrival).collect())
+    }
+
+    async fn known(&self, asked: &[&Arrival]) -> Result<Vec<bool>, Refusal> {
         if self.store.is_away() {
             return Err(unavailable("no commit reaches it"));
         }
-        match tokio::time::timeout(LOOK_UP_TIMEOUT, self.store.known_records(asked)).await {
+        match tokio::time::timeout(LOOK_UP_TIMEOUT, self.store.known(asked)).await {
             Ok(known) => known.map_err(unavailable),
             Err(_) => Err(unavailable("it did not answer in time")),
         }
     }
+}
+
+/// Reads the members of an upload, many of them on a thread of their own.
+async fn read<Read: Send + 'static>(
+    raw: Vec<RawRecord>,
+    read: fn(Vec<RawRecord>) -> (Read, RecordOutcome),
+) -> Result<(Read, RecordOutcome), Refusal> {
+    if raw.len() <= HEAVY_RECORDS {
+        return Ok(read(raw));
+    }
+    tokio::task::spawn_blocking(move || read(raw))
+        .await
+        .map_err(|_| Refusal::Invalid { message: "this upload could not be read: please report it".to_owned() })
+}
+
+fn count(name: &'static str, outcome: &RecordOutcome) {
+    counter!(name, "outcome" => "accepted").increment(outcome.accepted);
+    counter!(name, "outcome" => "duplicate").increment(outcome.duplicates);
+    counter!(name, "outcome" => "rejected").increment(outcome.rejected.len() as u64);
+}
+
+/// A record, and where it is found by its request id, if that is another place.
+fn record_arrivals(record: &ClientRecord) -> impl Iterator<Item = Arrival> {
+    let alias = record.request_id.as_deref().and_then(|request_id| {
+        let alias = Alias { side: Side::Client, trace_id: record.trace_id };
+        let elsewhere = record.trace_id != TraceId::of_request_id(request_id);
+        elsewhere.then(|| Arrival::alias(request_id, alias, record.started_at))
+    });
+    std::iter::once(Arrival::record(record)).chain(alias)
 }
 
 /// The records of an upload, and what became of the others.
@@ -106,7 +140,7 @@ fn read_all(raw: Vec<RawRecord>) -> (Vec<ClientRecord>, RecordOutcome) {
     let mut outcome = RecordOutcome::default();
     let mut records = Vec::with_capacity(raw.len());
     for (index, raw) in raw.into_iter().enumerate() {
-        match read(raw, &mut outcome.ignored_fields) {
+        match read_one(raw, &mut outcome.ignored_fields) {
             Ok(record) => records.push(record),
             Err((field, reason)) => outcome.rejected.push(RejectedRecord { index, field, reason }),
         }
@@ -114,7 +148,7 @@ fn read_all(raw: Vec<RawRecord>) -> (Vec<ClientRecord>, RecordOutcome) {
     (records, outcome)
 }
 
-fn read(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (String, String)> {
+fn read_one(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (String, String)> {
     let raw = raw.map_err(|reason| (String::new(), reason))?;
     let parsed = normalise::record(&raw).map_err(|error| (error.field, error.reason))?;
     *ignored_fields += parsed.ignored_fields;
@@ -140,9 +174,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
 fn unavailable(cause: impl Display) -> Refusal {
-    tracing::warn!(%cause, "records wait for the database");
+    tracing::warn!(%cause, "an upload waits for the database");
     Refusal::Unavailable {
-        message: "the database is away for now: send the same records again later".to_owned(),
+        message: "the database is away for now: send the same again later".to_owned(),
         retry_after: RETRY_AFTER,
     }
 }
@@ -160,6 +194,12 @@ impl From<SubmitError> for Refusal {
 impl SpanIntake for Ingest {
     fn accept(&self, request: ExportTraceServiceRequest) -> BoxFuture<'_, Result<SpanOutcome, Refusal>> {
         Box::pin(self.spans(request))
+    }
+}
+
+impl EventIntake for Ingest {
+    fn accept(&self, lines: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
+        Box::pin(self.events(lines))
     }
 }
 

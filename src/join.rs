@@ -1,17 +1,21 @@
 //! Entry span, painting, matching and checks, all pure; and the worker that settles traces.
 
+mod across;
 mod assemble;
 mod caller;
 mod check;
 mod copies;
 mod entry;
+mod event_log;
 mod first_token;
 mod identity;
 mod inputs;
+mod kin;
 mod labels;
 mod paint;
 mod rates;
 mod response_metrics;
+mod rules;
 mod server_side;
 mod server_time;
 mod sibling;
@@ -22,7 +26,10 @@ mod tree;
 mod view;
 pub mod worker;
 
-pub use assemble::{Explained, Joined, Progress, explain};
-pub use inputs::TraceInputs;
+pub use across::explain;
+pub use assemble::{Explained, Joined, Progress};
+pub use inputs::{Partner, TraceInputs};
+pub use kin::{Kin, Pairing, client_ids, has_client, owner_of_lines};
 pub use response_metrics::Placement;
+pub use rules::{JoinRules, ReadSpan};
 pub use view::{ExplainedSpan, ExplainedTiming, PhaseSources};

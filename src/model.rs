@@ -1,6 +1,8 @@
 //! Plain types that every stage shares. This module imports nothing of ours.
 
+pub mod alias;
 pub mod dimension;
+pub mod event;
 pub mod flag;
 pub mod id;
 pub mod metric;
@@ -14,7 +16,9 @@ pub mod selection;
 pub mod span;
 pub mod time;
 
+pub use alias::{Alias, Side};
 pub use dimension::{Dimension, Dimensions};
+pub use event::{EventKind, EventLog, StreamEvent};
 pub use flag::{Flag, Flags};
 pub use id::{SpanId, TraceId};
 pub use metric::{Metric, Reading, Section, Unit};

@@ -3,6 +3,7 @@
 mod allow;
 pub mod canonical;
 pub mod dialect;
+mod event;
 mod fold;
 mod otlp;
 mod record;
@@ -13,6 +14,7 @@ mod scalar;
 mod span;
 mod text;
 
+pub use event::{ParsedEvent, event};
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
 pub use record::{FieldError, ParsedRecord, TraceContext, TraceparentError, record};
 pub use rules::Dialects;

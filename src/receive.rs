@@ -1,7 +1,8 @@
-//! Listeners: OTLP over gRPC and HTTP, client records over HTTP. They decode, bound and answer; they store nothing.
+//! Listeners: OTLP over gRPC and HTTP, client records and event logs over HTTP. They decode, bound and answer; they store nothing.
 
 pub mod body;
 pub mod budget;
+pub mod events;
 pub mod http_server;
 pub mod intake;
 pub mod limits;

@@ -17,9 +17,9 @@ mod rollup;
 mod window;
 mod writer;
 
-pub use arrival::{Arrival, ArrivalKind, Key, ReceivedRecord, TraceArrivals};
+pub use arrival::{Arrival, ArrivalKind, Key, ReceivedLog, ReceivedRecord, TraceArrivals};
 pub use dimension::{DimensionTuple, OVERFLOW_DIMS};
-pub use encode::{DecodeError, record_identity};
+pub use encode::DecodeError;
 pub use error::{StoreError, SubmitError};
 pub use join_queue::Claim;
 pub use partition::Maintenance;

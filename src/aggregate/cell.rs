@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sample::Values;
-use crate::model::{Flag, Flags, Metric, Observation, ResultClass, State};
+use crate::model::{Flag, Flags, JoinMethod, Metric, Observation, ResultClass, State};
 
 /// What the requests of a cell have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,8 @@ pub struct Counts {
     pub sampled_out: u64,
     /// Client records that are the caller's own spans.
     pub from_spans: u64,
+    /// Those whose sides were joined by a request id.
+    pub by_request_id: u64,
     /// Excluded ones by their reason.
     pub excluded: BTreeMap<Flag, u64>,
 }
@@ -53,6 +55,7 @@ impl Counts {
         self.server += u64::from(observation.has_server);
         self.sampled_out += u64::from(observation.has_client && observation.flags.has(Flag::SampledOut));
         self.from_spans += u64::from(observation.flags.has(Flag::ClientFromSpan));
+        self.by_request_id += u64::from(observation.join_method == JoinMethod::RequestId);
         if observation.state == State::Excluded {
             // An entry span without a valid end excludes too, though its flag alone does not say so.
             let reason = observation.flags.exclusion().unwrap_or(Flag::ClockInvalid);
@@ -67,6 +70,7 @@ impl Counts {
         self.server += other.server;
         self.sampled_out += other.sampled_out;
         self.from_spans += other.from_spans;
+        self.by_request_id += other.by_request_id;
         for (reason, n) in &other.excluded {
             *self.excluded.entry(*reason).or_default() += n;
         }
@@ -185,6 +189,7 @@ mod tests {
             flags,
             has_client: true,
             has_server: true,
+            join_method: JoinMethod::TraceId,
             readings,
         }
     }

@@ -10,6 +10,7 @@ use crate::model::{Dimension, Flag, State};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     matched: u64,
+    matched_by_request_id: u64,
     matched_sampled_out: u64,
     client_only: u64,
     server_only: u64,
@@ -35,6 +36,7 @@ impl Tally {
         match key.state {
             State::Matched => {
                 self.matched += counts.requests;
+                self.matched_by_request_id += counts.by_request_id;
                 self.matched_sampled_out += counts.sampled_out;
             }
             State::ClientOnly => self.client_only += counts.requests,
@@ -62,6 +64,11 @@ impl Tally {
     /// Requests with both sides.
     pub const fn matched(&self) -> u64 {
         self.matched
+    }
+
+    /// How many of the matched were joined by a request id, since their traces differ.
+    pub const fn matched_by_request_id(&self) -> u64 {
+        self.matched_by_request_id
     }
 
     /// Client records whose spans never came.
@@ -136,7 +143,7 @@ mod tests {
     #[test]
     fn excluded_and_lone_records_are_in_the_denominator_and_pending_ones_are_not() {
         let mut tally = Tally::default();
-        tally.add(&key(State::Matched), &counts(400, 400, 400, 4));
+        tally.add(&key(State::Matched), &Counts { by_request_id: 30, ..counts(400, 400, 400, 4) });
         tally.add(&key(State::ClientOnly), &counts(25, 25, 0, 6));
         tally.add(&key(State::ServerOnly), &counts(9, 0, 9, 0));
         tally.add(&key(State::Pending), &counts(70, 70, 3, 1));
@@ -144,6 +151,7 @@ mod tests {
         excluded.excluded.insert(Flag::NegativeEnvelope, 3);
         tally.add(&key(State::Excluded), &excluded);
         assert_eq!((tally.client_records(), tally.server_requests(), tally.pending()), (428, 412, 70));
+        assert_eq!((tally.matched(), tally.matched_by_request_id()), (400, 30));
         assert_eq!(tally.join_coverage(), Some(400.0 / 428.0));
         assert_eq!(tally.sampled_out(), 10);
         assert_eq!(tally.join_coverage_sampled(), Some(396.0 / 418.0));

@@ -42,6 +42,8 @@ pub struct ImportArgs {
 enum Format {
     /// Client records: one JSON object a line, an array of them, or one object
     Records(RecordsArgs),
+    /// Streaming event logs: one event a line, or an array of them
+    Events(RecordsArgs),
     /// k6's `--out json`, or records that its script wrote to the console
     K6(ToolArgs<k6::Options>),
     /// AIPerf: its profile_export.jsonl
@@ -94,7 +96,7 @@ impl LabelArgs {
     }
 }
 
-/// Sends client records.
+/// Sends what the server takes as it is.
 #[derive(Debug, clap::Args)]
 struct RecordsArgs {
     #[command(flatten)]
@@ -130,6 +132,10 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         Format::Records(args) => {
             let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
             (door::import(&args.file, url, records::read).await?, args.file.json)
+        }
+        Format::Events(args) => {
+            let url = Api::new(&args.server)?.url(&["api", "v1", "events"])?;
+            (door::import_events(&args.file, url, records::read).await?, args.file.json)
         }
         Format::K6(args) => tool(args, k6::read).await?,
         Format::Aiperf(args) => tool(args, aiperf::read).await?,

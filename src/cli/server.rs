@@ -17,11 +17,12 @@ use crate::aggregate::Reader;
 use crate::aggregate::rollup::Rollups;
 use crate::config::{IngestSettings, ListenSettings, Settings, StorageSettings};
 use crate::ingest::Ingest;
-use crate::join::worker::{self, JoinRules};
+use crate::join::{JoinRules, worker};
 use crate::model::Span;
 use crate::normalise::{self, Dialects};
 use crate::private_postgres::{self, PrivatePostgres};
 use crate::receive::budget::Budget;
+use crate::receive::events::{self, EventDoor};
 use crate::receive::limits::Limits;
 use crate::receive::otlp::SpanDoor;
 use crate::receive::records::{self, RecordDoor};
@@ -74,6 +75,7 @@ impl Server {
         let rules = JoinRules {
             settle: settings.join.settle,
             deadline: settings.join.join_deadline,
+            stream_quiet: settings.join.stream_quiet,
             span_limit: limits.spans_per_trace,
             read: Arc::new(move |span: &Span| reader.read(span)),
         };
@@ -164,8 +166,9 @@ impl Doors {
         let budget = Budget::new(&limits);
         let limits = Arc::new(limits);
         let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
-        let records = RecordDoor::new(intake, limits.clone(), budget);
-        let uploads: OpenApiRouter = records::router(records.clone());
+        let records = RecordDoor::new(intake.clone(), limits.clone(), budget.clone());
+        let events = EventDoor::new(intake, limits.clone(), budget);
+        let uploads: OpenApiRouter = records::router(records.clone()).merge(events::router(events));
         let (router, _) = serve::router(sources, uploads);
 
         let mut listeners = JoinSet::new();

@@ -6,7 +6,7 @@ use super::caller;
 use super::check::{self, Difference};
 use super::copies;
 use super::entry::{Entry, Servers};
-use super::identity::{self, Claimant};
+use super::identity::Claimant;
 use super::inputs::TraceInputs;
 use super::labels;
 use super::rates::rates;
@@ -14,8 +14,8 @@ use super::server_side::{self, ServerPart};
 use super::tree::{Forest, Place};
 use super::view::{self, ExplainedSpan, ExplainedTiming, PhaseSources};
 use crate::model::{
-    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Request, ServerPhases, Span, SpanId,
-    State, TraceId, UnixNanos,
+    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Request, ResultClass, ServerPhases,
+    Span, SpanId, State, TraceId, UnixNanos,
 };
 use crate::normalise::dialect::Reading;
 
@@ -26,6 +26,13 @@ pub struct Progress {
     pub settled: bool,
     /// A lone side no longer waits for its other.
     pub deadline_passed: bool,
+    /// An event log without its end marker is closed where its last line came no later.
+    pub quiet_since: UnixNanos,
+}
+
+impl Progress {
+    /// All has come that will come.
+    pub const FINAL: Self = Self { settled: true, deadline_passed: true, quiet_since: UnixNanos(i64::MAX) };
 }
 
 /// A joined request with the spans that explain it.
@@ -49,6 +56,11 @@ pub struct Explained {
     /// What to show of a trace that has spans but no request, since no span among them is a server's entry. It is
     /// counted nowhere.
     pub stray: Option<Joined>,
+    /// When the last line of an event log came that may still grow.
+    pub open_since: Option<UnixNanos>,
+    /// Request ids that the spans of the server's part tell, the outermost span's first: those that the client most
+    /// likely knows.
+    pub server_ids: Vec<String>,
 }
 
 impl Explained {
@@ -66,11 +78,15 @@ impl Explained {
     }
 }
 
-/// Joins a trace. A function of its inputs alone: the order in which they arrived, how they were split into batches and
-/// how often they were sent make no difference.
-pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> Reading) -> Explained {
+/// Joins spans to those who claim a request of them. What the inputs hold of records and logs is in the claimants
+/// already.
+pub fn assemble(
+    inputs: TraceInputs,
+    claimants: Vec<Claimant>,
+    progress: Progress,
+    read: &dyn Fn(&Span) -> Reading,
+) -> Explained {
     let copies = copies::choose(inputs.fragments, inputs.span_limit);
-    let claimants = identity::claimants(inputs.records);
     let client_spans: BTreeSet<SpanId> = claimants.iter().filter_map(|claimant| claimant.span_id).collect();
     let mut forest = Forest::grow(copies.spans, read, &client_spans);
     let mut flags = copies.flags;
@@ -94,7 +110,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
             sources: PhaseSources::new(),
             timing: None,
         };
-        return Explained { requests: Vec::new(), stray: trace.has_spans.then_some(stray) };
+        return Explained { stray: trace.has_spans.then_some(stray), ..Explained::default() };
     }
     let parts: Vec<(Claim, Flags, Option<ServerPart>)> = claims
         .into_iter()
@@ -105,6 +121,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
             (claim, own, part)
         })
         .collect();
+    let server_ids = parts.first().map(|(claim, ..)| request_ids(&forest, claim.entry)).unwrap_or_default();
     trace.flags.set_if(has_detached(&forest, &parts), Flag::DetachedSpans);
     let requests = parts
         .into_iter()
@@ -122,7 +139,7 @@ pub fn explain(inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> 
             Joined { request: trace.request(claim, own, part), spans, sources, timing }
         })
         .collect();
-    Explained { requests, stray: None }
+    Explained { requests, stray: None, open_since: None, server_ids }
 }
 
 /// A client record, or none, and the entry span that it found.
@@ -133,18 +150,28 @@ struct Claim {
     collides: bool,
     /// Whether the record was made of the caller's own span.
     from_span: bool,
+    /// Whether an event log of it may still grow.
+    open: bool,
+    /// Whether an event log is all that the client told.
+    from_log: bool,
 }
 
 impl Claim {
     /// A server's part that no client tells of.
     fn of_nobody(entry: Entry) -> Self {
-        Self { record: None, span_id: None, entry, collides: false, from_span: false }
+        Self { record: None, span_id: None, entry, collides: false, from_span: false, open: false, from_log: false }
     }
 
     /// The caller's span in the place of a record.
     fn of_span(observation: caller::Observation) -> Self {
         let caller::Observation { record, entry } = observation;
-        Self { span_id: record.span_id, record: Some(record), entry, collides: false, from_span: true }
+        Self { span_id: record.span_id, record: Some(record), from_span: true, ..Self::of_nobody(entry) }
+    }
+
+    /// How the client says that it ended, as far as it has.
+    fn result(&self) -> Option<ResultClass> {
+        let unknown_yet = self.open && self.from_log;
+        self.record.as_ref().filter(|_| !unknown_yet).map(|record| record.result)
     }
 
     /// The entry span to measure and the record to measure it against; a collision has no phases.
@@ -169,10 +196,10 @@ fn claims(forest: &Forest, claimants: Vec<Claimant>, trace_id: TraceId) -> Vec<C
         if let Entry::Span(place) = entry {
             *sharing.entry(place).or_default() += 1;
         }
-        let collides = claimant.records.len() > 1;
-        for record in claimant.records {
-            let span_id = claimant.span_id;
-            claims.push(Claim { record: Some(record), span_id, entry, collides, from_span: false });
+        let Claimant { span_id, records, open_since, from_log } = claimant;
+        let (collides, open) = (records.len() > 1, open_since.is_some());
+        for record in records {
+            claims.push(Claim { record: Some(record), span_id, entry, collides, open, from_log, from_span: false });
         }
     }
     for claim in &mut claims {
@@ -193,6 +220,23 @@ fn claims_without_records(forest: &Forest, servers: &Servers, trace_id: TraceId)
         Entry::Missing => Vec::new(),
         entry => vec![Claim::of_nobody(entry)],
     }
+}
+
+/// How many request ids of a server's part are told.
+const MAX_SERVER_IDS: usize = 4;
+
+/// The request ids that an entry span and those below it tell.
+fn request_ids(forest: &Forest, entry: Entry) -> Vec<String> {
+    let Entry::Span(entry) = entry else { return Vec::new() };
+    let mut ids: Vec<String> = Vec::new();
+    for place in forest.subtree(entry) {
+        for id in &forest.node(place).reading.request_ids {
+            if ids.len() < MAX_SERVER_IDS && !ids.contains(id) {
+                ids.push(id.clone());
+            }
+        }
+    }
+    ids
 }
 
 /// Whether a server's or classified span lies neither in a request nor above one.
@@ -238,6 +282,7 @@ impl Trace {
         flags.set_if(claim.from_span, Flag::ClientFromSpan);
         let record = claim.record.as_ref();
         flags.set_if(record.is_some_and(|record| record.sampled == Some(false)), Flag::SampledOut);
+        flags.set_if(record.is_some_and(has_derived_id), Flag::TraceIdUnknown);
         let difference = match (record, &part) {
             (Some(record), Some(part)) => check::compare(record, part, &mut flags),
             (None, Some(part)) => Difference { excluded: part.side.is_none(), ..Difference::default() },
@@ -254,10 +299,12 @@ impl Trace {
         let stream = record.and_then(|record| record.stream);
         Request {
             trace_id: self.trace_id,
+            server_trace: None,
+            request_id: record.and_then(|record| record.request_id.clone()),
             client_span: claim.span_id,
             window_at: record.and_then(|record| record.started_at).unwrap_or(self.first_arrival),
             state: self.state(&claim, difference.excluded),
-            result: record.map(|record| record.result).or(part.as_ref().and_then(|part| part.result)),
+            result: claim.result().or(part.as_ref().and_then(|part| part.result)),
             flags,
             join_method: JoinMethod::TraceId,
             client: record.map(client_side),
@@ -283,7 +330,7 @@ impl Trace {
     /// pending > excluded > matched > `client_only` or `server_only`. A record may still come to replace a caller's span.
     fn state(&self, claim: &Claim, excluded: bool) -> State {
         let lone = claim.record.is_none() || claim.from_span || claim.entry == Entry::Missing;
-        if !self.progress.settled || (lone && !self.progress.deadline_passed) {
+        if !self.progress.settled || claim.open || (lone && !self.progress.deadline_passed) {
             State::Pending
         } else if excluded {
             State::Excluded
@@ -295,6 +342,11 @@ impl Trace {
             State::Matched
         }
     }
+}
+
+/// Whether the id under which a record is kept stands for its request id.
+fn has_derived_id(record: &ClientRecord) -> bool {
+    record.request_id.as_deref().map(TraceId::of_request_id) == Some(record.trace_id)
 }
 
 fn client_side(record: &ClientRecord) -> ClientSide {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::model::{ClientRecord, Dimensions, SpanId};
+use crate::model::{ClientRecord, Dimensions, SpanId, UnixNanos};
 use crate::store::ReceivedRecord;
 
 /// The records of one identity.
@@ -12,6 +12,19 @@ pub struct Claimant {
     pub span_id: Option<SpanId>,
     /// Those that differ in a measured field, by arrival: more than one is a collision.
     pub records: Vec<ClientRecord>,
+    /// When the last line of a log came that may still grow.
+    pub open_since: Option<UnixNanos>,
+    /// Whether an event log is all there is.
+    pub from_log: bool,
+}
+
+impl Claimant {
+    /// The request id, where all that claim this identity tell the same.
+    pub fn request_id(&self) -> Option<&str> {
+        let mut told = self.records.iter().map(|record| record.request_id.as_deref());
+        let first = told.next()??;
+        told.all(|other| other == Some(first)).then_some(first)
+    }
 }
 
 /// Sorts the records of a trace by identity. Of records that measure the same the first received is kept, with its
@@ -26,7 +39,8 @@ pub fn claimants(mut records: Vec<ReceivedRecord>) -> Vec<Claimant> {
             by_identity.entry(record.span_id).or_default().push(record);
         }
     }
-    by_identity.into_iter().map(|(span_id, records)| Claimant { span_id, records }).collect()
+    let claimant = |(span_id, records)| Claimant { span_id, records, open_since: None, from_log: false };
+    by_identity.into_iter().map(claimant).collect()
 }
 
 /// A record as a text, which orders and tells apart what has no order of its own.

@@ -30,10 +30,7 @@ pub struct Node {
 impl Node {
     /// Whether it may be a server's entry: of kind SERVER, or a root that a dialect knows.
     pub fn is_server(&self) -> bool {
-        match self.reading.role {
-            Role::Noise | Role::AsgiSend { .. } => false,
-            _ => self.span.kind == SpanKind::Server || self.reading.root,
-        }
+        is_server(&self.span, &self.reading)
     }
 
     /// Whether it is an engine's own span.
@@ -49,6 +46,14 @@ impl Node {
     /// Whether it yields to another server's span as the entry: an engine's to a gateway's, an observer's to a proxy's.
     pub fn yields(&self) -> bool {
         self.is_engine() || self.reading.role == Role::Observer
+    }
+}
+
+/// Whether a span may be a server's entry: of kind SERVER, or a root that a dialect knows.
+pub fn is_server(span: &Span, reading: &Reading) -> bool {
+    match reading.role {
+        Role::Noise | Role::AsgiSend { .. } => false,
+        _ => span.kind == SpanKind::Server || reading.root,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Claims go through the database, so any number of instances share the work. A claim is one transaction: a process that
 //! dies in the middle leaves nothing behind but the work itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,44 +13,11 @@ use metrics::{counter, gauge, histogram};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::{Progress, TraceInputs, explain};
-use crate::model::{Flag, Nanos, Span, State, TraceId, UnixNanos};
-use crate::normalise::dialect::Reading;
+use super::kin::{self, Kin, Pairing};
+use super::rules::{JoinRules, nanos};
+use super::{TraceInputs, explain};
+use crate::model::{Flag, Side, State, TraceId, UnixNanos};
 use crate::store::{Claim, RequestRow, Store, TraceArrivals};
-
-/// How a span is read.
-pub type ReadSpan = dyn Fn(&Span) -> Reading + Send + Sync;
-
-/// When and how traces are joined.
-#[derive(Clone)]
-pub struct JoinRules {
-    /// Quiet time after a trace's last arrival.
-    pub settle: Duration,
-    /// Time after a trace's first arrival at which a lone side no longer waits.
-    pub deadline: Duration,
-    /// How many spans of a trace are looked at.
-    pub span_limit: usize,
-    /// How a span is read.
-    pub read: Arc<ReadSpan>,
-}
-
-impl JoinRules {
-    /// How far a trace has come at an instant of our clock.
-    pub fn progress(&self, trace: &TraceArrivals, now: UnixNanos) -> Progress {
-        Progress {
-            settled: trace.last_arrival + nanos(self.settle) <= now,
-            deadline_passed: self.deadline_of(trace) <= now,
-        }
-    }
-
-    fn deadline_of(&self, trace: &TraceArrivals) -> UnixNanos {
-        trace.first_arrival + nanos(self.deadline)
-    }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
-}
 
 /// Queue rows taken by one claim: each stands for one commit, of up to some thousand traces.
 const ROWS_PER_CLAIM: u32 = 256;
@@ -102,27 +69,78 @@ async fn round(store: &Store, rules: &JoinRules, stop: &CancellationToken) -> an
 async fn work_through(mut claim: Claim, rules: &JoinRules, now: UnixNanos) -> anyhow::Result<()> {
     let mut joined = Vec::new();
     while claim.has_more() {
-        let mut settled = Vec::new();
+        let mut plain = Vec::new();
+        let mut linked = Vec::new();
         for (key, trace) in claim.arrivals().await? {
             let Ok(trace_id) = TraceId::from_bytes(key) else { continue };
-            if rules.progress(&trace, now).settled {
-                settled.push((trace_id, trace));
-            } else {
+            if !rules.progress(&trace, now).settled {
                 claim.requeue(key, trace.last_arrival + nanos(rules.settle));
+            } else if kin::is_linked(&trace) {
+                linked.push((trace_id, trace));
+            } else {
+                plain.push((trace_id, trace));
             }
         }
-        joined.append(&mut join_all(settled, rules.clone(), now).await?);
+        let mut found = join_all(plain, None, rules.clone(), now).await?;
+        relate(&mut claim, linked, &mut found, rules, now).await?;
+        joined.append(&mut found);
     }
-    write(claim, joined).await
+    write(claim, joined, now).await
+}
+
+/// Joins the traces whose clients tell a request id, and looks for what others that told none have to do with one.
+async fn relate(
+    claim: &mut Claim,
+    linked: Vec<(TraceId, TraceArrivals)>,
+    joined: &mut Vec<JoinedTrace>,
+    rules: &JoinRules,
+    now: UnixNanos,
+) -> anyhow::Result<()> {
+    let told = linked.iter().flat_map(|(_, trace)| kin::client_ids(trace));
+    let ids: BTreeSet<String> = told.chain(joined.iter().flat_map(|trace| trace.server_ids.clone())).collect();
+    if ids.is_empty() && linked.is_empty() {
+        return Ok(());
+    }
+    let kin = Arc::new(Kin::gather(claim, &ids).await?);
+    for trace in joined.iter_mut() {
+        serve_others(claim, trace, &kin, rules, now);
+    }
+    joined.append(&mut join_all(linked, Some(kin), rules.clone(), now).await?);
+    Ok(())
+}
+
+/// Lets the spans of a trace without a client's side be found by the request ids that they carry. Where they explain the
+/// record of another trace, their time is told there and not a second time here.
+fn serve_others(claim: &mut Claim, trace: &mut JoinedTrace, kin: &Kin, rules: &JoinRules, now: UnixNanos) {
+    for request_id in &trace.server_ids {
+        let known = kin.knows_server(request_id, trace.trace_id);
+        if trace.has_client {
+            // It was looked for before its own client came: whoever took it has to let go.
+            let clients = if known { kin.related(request_id, Side::Client) } else { Vec::new() };
+            trace.bears_upon.extend(clients);
+            continue;
+        }
+        if !known {
+            claim.alias(request_id, trace.trace_id, now);
+        }
+        if let Pairing::Pair { client, server } = kin.pairing(request_id, rules.read.as_ref())
+            && server == trace.trace_id
+        {
+            trace.rows.clear();
+            trace.waits_until = None;
+            trace.brings_back.push(client);
+        }
+    }
 }
 
 async fn join_all(
     settled: Vec<(TraceId, TraceArrivals)>,
+    kin: Option<Arc<Kin>>,
     rules: JoinRules,
     now: UnixNanos,
 ) -> anyhow::Result<Vec<JoinedTrace>> {
     let joining = tokio::task::spawn_blocking(move || {
-        settled.into_iter().map(|(id, trace)| join(id, trace, &rules, now)).collect()
+        settled.into_iter().map(|(id, trace)| join(id, trace, kin.as_deref(), &rules, now)).collect()
     });
     joining.await.context("joining was cut short")
 }
@@ -131,32 +149,64 @@ async fn join_all(
 struct JoinedTrace {
     trace_id: TraceId,
     rows: Vec<RequestRow>,
-    /// When a lone side stops waiting, where it still does.
+    /// When something that it still waits for is given up.
     waits_until: Option<UnixNanos>,
+    /// Request ids of its spans by which others may ask for it.
+    server_ids: Vec<String>,
+    /// Whether a client told of it by its trace id.
+    has_client: bool,
+    /// Traces to join again now.
+    brings_back: Vec<TraceId>,
+    /// Traces to join again where this one has changed.
+    bears_upon: Vec<TraceId>,
 }
 
-fn join(trace_id: TraceId, trace: TraceArrivals, rules: &JoinRules, now: UnixNanos) -> JoinedTrace {
+fn join(trace_id: TraceId, trace: TraceArrivals, kin: Option<&Kin>, rules: &JoinRules, now: UnixNanos) -> JoinedTrace {
     let progress = rules.progress(&trace, now);
     let deadline = rules.deadline_of(&trace);
     let arrived_at = trace.first_arrival;
-    let inputs = TraceInputs::from_arrivals(trace_id, trace, rules.span_limit);
+    let has_client = kin::has_client(&trace);
+    let asked_for = !has_client || kin::client_came_late(&trace, rules);
+    let mut joined = JoinedTrace {
+        trace_id,
+        rows: Vec::new(),
+        waits_until: None,
+        server_ids: Vec::new(),
+        has_client,
+        brings_back: kin::touched_by(trace_id, &trace),
+        bears_upon: Vec::new(),
+    };
+    if let Some(kin) = kin {
+        let servers = kin::client_ids(&trace).into_iter().flat_map(|id| kin.related(&id, Side::Server));
+        joined.bears_upon = servers.filter(|server| *server != trace_id).collect();
+    }
+    let mut inputs = TraceInputs::from_arrivals(trace_id, trace, rules.span_limit);
+    if let Some(kin) = kin {
+        kin.complete(&mut inputs, rules, now);
+    }
     // One trace that trips a fault of ours must not keep its whole bucket from being joined.
     let explained = catch_unwind(AssertUnwindSafe(|| explain(inputs, progress, rules.read.as_ref())));
     let Ok(explained) = explained else {
         error!(%trace_id, "a trace could not be joined: please report it with its spans");
         counter!("tracejoin_join_failures_total").increment(1);
-        return JoinedTrace { trace_id, rows: Vec::new(), waits_until: None };
+        return joined;
     };
     if explained.stray.is_some() {
         counter!("tracejoin_traces_ignored_total", "reason" => Flag::NoEntrySpan.name()).increment(1);
     }
-    let rows: Vec<RequestRow> =
-        explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 0)).collect();
-    let waits = rows.iter().any(|row| row.request.state == State::Pending);
-    JoinedTrace { trace_id, rows, waits_until: waits.then_some(deadline) }
+    joined.rows = explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 0)).collect();
+    if joined.rows.iter().any(|row| row.request.state == State::Pending) {
+        let closes = explained.open_since.map(|since| since + nanos(rules.stream_quiet));
+        // What waits for neither waits for a partner to settle, which brings it back itself.
+        joined.waits_until = [Some(deadline), closes].into_iter().flatten().filter(|at| *at > now).min();
+    }
+    if asked_for {
+        joined.server_ids = explained.server_ids;
+    }
+    joined
 }
 
-async fn write(mut claim: Claim, joined: Vec<JoinedTrace>) -> anyhow::Result<()> {
+async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> anyhow::Result<()> {
     let traces: Vec<TraceId> = joined.iter().map(|trace| trace.trace_id).collect();
     let mut existing: HashMap<TraceId, Vec<RequestRow>> = HashMap::new();
     for row in claim.existing_rows(&traces).await? {
@@ -164,15 +214,21 @@ async fn write(mut claim: Claim, joined: Vec<JoinedTrace>) -> anyhow::Result<()>
     }
     let mut changed = Vec::new();
     let mut rows = Vec::new();
+    let mut again = BTreeSet::new();
     for mut trace in joined {
-        if let Some(deadline) = trace.waits_until {
-            claim.requeue(*trace.trace_id.as_bytes(), deadline);
+        if let Some(until) = trace.waits_until {
+            claim.requeue(*trace.trace_id.as_bytes(), until);
         }
+        again.append(&mut trace.brings_back.into_iter().collect());
         let before = existing.remove(&trace.trace_id).unwrap_or_default();
         if supersede(&before, &mut trace.rows) {
             changed.push(trace.trace_id);
             rows.append(&mut trace.rows);
+            again.append(&mut trace.bears_upon.into_iter().collect());
         }
+    }
+    for trace_id in again {
+        claim.requeue(*trace_id.as_bytes(), now);
     }
     let counts = Counts::of(&rows);
     claim.replace(&changed, rows).await?;
@@ -240,13 +296,14 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::join::tests::build::{Build, id, inputs, record, span};
+    use crate::join::Progress;
+    use crate::join::tests::build::{Build, SETTLED, id, inputs, record, span};
 
     fn row(duration: i64, client: u64, state: State, revision: i32) -> RequestRow {
         let spans = vec![span(1, client, 0, 5).server()];
         let mut own = record(duration);
         own.span_id = Some(id(client));
-        let progress = Progress { settled: state != State::Pending, deadline_passed: true };
+        let progress = Progress { settled: state != State::Pending, ..SETTLED };
         let explained = explain(inputs(spans, vec![own]), progress, &crate::join::tests::build::read);
         let request = explained.requests.into_iter().next().expect("a request").request;
         assert_eq!(request.state, state);

@@ -84,6 +84,10 @@ flags! {
     DurationUnknown = 26, "duration_unknown";
     /// No client record came: a CLIENT span of the caller stands in its place.
     ClientFromSpan = 27, "client_from_span";
+    /// The client told no trace id: the id shown is a digest of its request id.
+    TraceIdUnknown = 28, "trace_id_unknown";
+    /// Several client records or several server traces carry the request id: no one is joined by it.
+    RequestIdAmbiguous = 29, "request_id_ambiguous";
 }
 
 impl fmt::Display for Flag {

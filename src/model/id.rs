@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Why a text or a byte string is not an identifier.
@@ -89,6 +90,20 @@ identifier!(
     8
 );
 
+/// Keeps the digests of request ids apart from digests of the same texts for other ends.
+const REQUEST_ID_DOMAIN: &[u8] = b"tracejoin request id\0";
+
+impl TraceId {
+    /// The id under which something is kept that is known by its request id only.
+    pub fn of_request_id(request_id: &str) -> Self {
+        let digest = Sha256::new().chain_update(REQUEST_ID_DOMAIN).chain_update(request_id).finalize();
+        let mut head = [0; 16];
+        head.copy_from_slice(&digest[..16]);
+        // An all-zero digest is as likely as finding one on purpose is feasible: not at all.
+        Self(if head == [0; 16] { [1; 16] } else { head })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +112,14 @@ mod tests {
     fn reads_either_case_and_shows_lower() {
         let id: TraceId = "0AF7651916CD43DD8448EB211C80319C".parse().expect("valid");
         assert_eq!(id.to_string(), "0af7651916cd43dd8448eb211c80319c");
+    }
+
+    #[test]
+    fn a_request_id_has_one_id_of_its_own() {
+        assert_eq!(TraceId::of_request_id("req_0001"), TraceId::of_request_id("req_0001"));
+        assert_ne!(TraceId::of_request_id("req_0001"), TraceId::of_request_id("req_0002"));
+        // Stored: must never change.
+        assert_eq!(TraceId::of_request_id("req_0001").to_string(), "f781a921391ee987cc7edce773554f06");
     }
 
     #[test]

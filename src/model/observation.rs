@@ -4,7 +4,7 @@ use super::dimension::Dimensions;
 use super::flag::Flags;
 use super::metric::Metric;
 use super::record::ResultClass;
-use super::request::{Request, State};
+use super::request::{JoinMethod, Request, State};
 use super::time::{Interval, Nanos, UnixNanos};
 
 /// The values of all metrics of one request; unknown ones are absent.
@@ -86,6 +86,8 @@ pub struct Observation {
     pub has_client: bool,
     /// Whether a server's entry span came.
     pub has_server: bool,
+    /// What tied the sides together.
+    pub join_method: JoinMethod,
     /// Its numbers.
     pub readings: Readings,
 }
@@ -101,6 +103,7 @@ impl Observation {
             flags: request.flags,
             has_client: request.client.is_some(),
             has_server: request.server.is_some(),
+            join_method: request.join_method,
             readings: Readings::of(request),
         }
     }

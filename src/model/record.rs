@@ -214,3 +214,39 @@ pub struct ClientRecord {
     /// The labels that the client gave.
     pub dimensions: Dimensions,
 }
+
+impl ClientRecord {
+    /// A record that tells nothing but how its request ended.
+    pub fn unmeasured(trace_id: TraceId, result: ResultClass) -> Self {
+        Self {
+            trace_id,
+            span_id: None,
+            sampled: None,
+            request_id: None,
+            started_at: None,
+            duration: None,
+            wall: None,
+            setup: Setup::default(),
+            client_queue: None,
+            headers: None,
+            sending: None,
+            waiting: None,
+            receiving: None,
+            ttft: None,
+            ttft_visible: None,
+            streaming: None,
+            status: None,
+            result,
+            error: None,
+            input_tokens: None,
+            output_tokens: None,
+            stream: None,
+            response_metrics: None,
+            headers_only: false,
+            cold_start: None,
+            run: None,
+            scenario: None,
+            dimensions: Dimensions::default(),
+        }
+    }
+}

@@ -58,6 +58,17 @@ pub enum JoinMethod {
     RequestId = 1,
 }
 
+impl JoinMethod {
+    /// From the stored number.
+    pub const fn from_number(number: i16) -> Option<Self> {
+        match number {
+            0 => Some(Self::TraceId),
+            1 => Some(Self::RequestId),
+            _ => None,
+        }
+    }
+}
+
 /// The client's side of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientSide {
@@ -117,8 +128,12 @@ pub struct Rates {
 /// One joined request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Its trace.
+    /// Its trace; the client's, where client and server have different ones.
     pub trace_id: TraceId,
+    /// The server's trace, where it is another one.
+    pub server_trace: Option<TraceId>,
+    /// The request id that the client told.
+    pub request_id: Option<String>,
     /// The client's span id, which tells apart the requests of one trace.
     pub client_span: Option<SpanId>,
     /// The time that decides its window: the client's start, else the first arrival.

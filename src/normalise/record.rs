@@ -1,7 +1,7 @@
 //! One client record from JSON to the model. A record that cannot be kept is refused with its field and a reason that
 //! says what to do; fields that no record has are counted and ignored.
 
-mod fields;
+pub(super) mod fields;
 mod labels;
 mod outcome;
 mod response_metrics;
@@ -17,9 +17,11 @@ use self::labels::Labels;
 use self::outcome::Outcome;
 use self::response_metrics::OwnTiming;
 use self::timing::Timing;
+use self::trace::Ids;
+pub(super) use self::trace::trace_id;
 pub use self::trace::{TraceContext, TraceparentError};
 use super::text;
-use crate::model::{ClientRecord, UnixNanos};
+use crate::model::{ClientRecord, TraceId, UnixNanos};
 
 /// A record, and how many of its fields no record has.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,13 +51,19 @@ impl FieldError {
 /// The longest request id, in bytes. A longer one is refused, since a cut one might be another request's.
 const MAX_REQUEST_ID: usize = text::MAX_TEXT;
 
-/// Reads one record.
+const NO_ID: &str = "is missing; send trace_id (32 hexadecimal digits) or the request's traceparent, or at least a \
+                     request_id that the server's spans carry too";
+
+/// Reads one record. One that has a request id and no trace id gets the id under which that request id is kept.
 ///
 /// # Errors
 /// The first field that is missing, malformed, or at odds with another.
 pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
-    let mut fields = Fields::parse(raw)?;
-    let trace = TraceContext::take(&mut fields)?;
+    let mut fields = Fields::parse(raw, "a record is a JSON object with at least trace_id and duration_ms")?;
+    let request_id = request_id(&mut fields)?;
+    let trace = Ids::take(&mut fields)?;
+    let derived = || request_id.as_deref().map(TraceId::of_request_id);
+    let trace_id = trace.trace_id.or_else(derived).ok_or_else(|| fields.error("trace_id", NO_ID))?;
     let labels = Labels::take(&mut fields)?;
     let stream = stream::take(&mut fields)?;
     let own_timing = OwnTiming::take(&mut fields)?;
@@ -65,10 +73,10 @@ pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
     let streaming = fields.boolean("streaming")?.or(labels.streaming);
     let cold_start = fields.boolean("cold_start")?.or(labels.cold_start).or(own_timing.cold_start);
     let record = ClientRecord {
-        trace_id: trace.trace_id,
+        trace_id,
         span_id: trace.span_id,
         sampled: trace.sampled,
-        request_id: request_id(&mut fields)?,
+        request_id,
         started_at: started_at(&mut fields)?,
         duration: timing.duration,
         wall: timing.wall,
@@ -97,7 +105,7 @@ pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
     Ok(ParsedRecord { record, ignored_fields: fields.ignored() })
 }
 
-fn request_id(fields: &mut Fields) -> Result<Option<String>, FieldError> {
+pub(super) fn request_id(fields: &mut Fields) -> Result<Option<String>, FieldError> {
     let Some(raw) = fields.raw_text("request_id")? else { return Ok(None) };
     if raw.len() > MAX_REQUEST_ID {
         let reason = format!("has {} bytes, at most {MAX_REQUEST_ID} are kept; send a shorter id", raw.len());

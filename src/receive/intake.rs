@@ -74,6 +74,12 @@ pub trait SpanIntake: Send + Sync + 'static {
     fn accept(&self, request: ExportTraceServiceRequest) -> BoxFuture<'_, Result<SpanOutcome, Refusal>>;
 }
 
+/// Takes lines of event logs, still as JSON. Resolves after the commit.
+pub trait EventIntake: Send + Sync + 'static {
+    /// Takes one upload; of its lines, those that say the same are duplicates.
+    fn accept(&self, lines: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>>;
+}
+
 /// One member of an upload: its raw JSON, or why it is not JSON.
 pub type RawRecord = Result<Box<RawValue>, String>;
 

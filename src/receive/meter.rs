@@ -10,8 +10,11 @@ use super::intake::Refusal;
 pub fn describe() {
     describe_counter!("tracejoin_receive_requests_total", "Requests acknowledged, by transport");
     describe_counter!("tracejoin_receive_bytes_total", Unit::Bytes, "Bytes acknowledged, after decompression");
-    describe_counter!("tracejoin_receive_accepted_total", "Spans or client records acknowledged");
-    describe_counter!("tracejoin_receive_rejected_total", "Spans or client records refused for good, one by one");
+    describe_counter!("tracejoin_receive_accepted_total", "Spans, client records or event lines acknowledged");
+    describe_counter!(
+        "tracejoin_receive_rejected_total",
+        "Spans, client records or event lines refused for good, one by one"
+    );
     describe_counter!("tracejoin_receive_refused_total", "Requests of which nothing was taken, by reason");
     describe_gauge!("tracejoin_receive_in_flight_bytes", Unit::Bytes, "Memory reserved by requests being received");
 }
@@ -27,6 +30,8 @@ pub enum Transport {
     Records,
     /// Client records over gRPC.
     RecordsGrpc,
+    /// Event logs over HTTP.
+    Events,
 }
 
 impl Transport {
@@ -36,6 +41,7 @@ impl Transport {
             Self::OtlpHttp => "otlp_http",
             Self::Records => "records",
             Self::RecordsGrpc => "records_grpc",
+            Self::Events => "events",
         }
     }
 

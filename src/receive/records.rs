@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use self::split::{Format, split};
 use super::body::{BodyError, ReceivedBody};
-use super::budget::Budget;
+use super::budget::{Budget, Reservation};
 use super::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
 use super::limits::Limits;
 use super::meter::Transport;
@@ -50,9 +50,7 @@ impl RecordDoor {
         records: Vec<RawRecord>,
         bytes: usize,
     ) -> Result<UploadAnswer, Refusal> {
-        let outcome = if records.is_empty() { RecordOutcome::default() } else { self.intake.accept(records).await? };
-        transport.accepted(bytes, outcome.accepted + outcome.duplicates, outcome.rejected.len() as u64);
-        Ok(outcome.into())
+        hand_on(transport, records, bytes, |records| self.intake.accept(records)).await
     }
 }
 
@@ -137,30 +135,67 @@ pub async fn upload_records(
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<UploadAnswer>), Problem> {
-    let Some(format) = Format::of(&headers) else {
-        Transport::Records.refused("unknown_type");
-        let detail = "send Content-Type application/json for a record or an array of them, application/x-ndjson for \
-                      one record a line";
+    let upload = |records, bytes| door.upload(Transport::Records, records, bytes);
+    take(Transport::Records, &door.limits, &door.budget, upload, &headers, body).await
+}
+
+/// Reads an upload that came through one door, hands its members and its size on, and answers.
+pub(super) async fn take<Uploading>(
+    transport: Transport,
+    limits: &Limits,
+    budget: &Budget,
+    upload: impl FnOnce(Vec<RawRecord>, usize) -> Uploading,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<UploadAnswer>), Problem>
+where
+    Uploading: Future<Output = Result<UploadAnswer, Refusal>>,
+{
+    let Some(format) = Format::of(headers) else {
+        transport.refused("unknown_type");
+        let detail = "send Content-Type application/json for one object or an array of them, application/x-ndjson for \
+                      one object a line";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     };
-    let answer = take(&door, format, &headers, body).await.map_err(|refused| {
-        Transport::Records.refused(refused.reason());
+    let refuse = |refused: BodyError| {
+        transport.refused(refused.reason());
         Problem::from(refused)
-    })?;
+    };
+    // Held until the answer: what was read takes memory until it is stored.
+    let reservation = Arc::new(budget.reserve());
+    let (members, bytes) = read(limits, &reservation, format, headers, body).await.map_err(refuse)?;
+    let answer = upload(members, bytes).await.map_err(|refused| refuse(refused.into()))?;
     Ok((answer.status(), Json(answer)))
 }
 
-async fn take(door: &RecordDoor, format: Format, headers: &HeaderMap, body: Body) -> Result<UploadAnswer, BodyError> {
-    let reservation = Arc::new(door.budget.reserve());
-    let limits = &door.limits;
-    let received = ReceivedBody::read(headers, body, limits.records_body, limits, Arc::clone(&reservation)).await?;
-    let (records, bytes) = if received.is_heavy() {
-        let reading = tokio::task::spawn_blocking(move || read_records(received, format));
-        reading.await.unwrap_or_else(|cause| Err(invalid(format!("reading the upload failed: {cause}"))))?
-    } else {
-        read_records(received, format)?
-    };
-    Ok(door.upload(Transport::Records, records, bytes).await?)
+/// Hands the members of an upload to `accept` and counts what became of them. One without members is a success at once.
+pub(super) async fn hand_on<Taking>(
+    transport: Transport,
+    members: Vec<RawRecord>,
+    bytes: usize,
+    accept: impl FnOnce(Vec<RawRecord>) -> Taking,
+) -> Result<UploadAnswer, Refusal>
+where
+    Taking: Future<Output = Result<RecordOutcome, Refusal>>,
+{
+    let outcome = if members.is_empty() { RecordOutcome::default() } else { accept(members).await? };
+    transport.accepted(bytes, outcome.accepted + outcome.duplicates, outcome.rejected.len() as u64);
+    Ok(outcome.into())
+}
+
+async fn read(
+    limits: &Limits,
+    reservation: &Arc<Reservation>,
+    format: Format,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Vec<RawRecord>, usize), BodyError> {
+    let received = ReceivedBody::read(headers, body, limits.records_body, limits, Arc::clone(reservation)).await?;
+    if !received.is_heavy() {
+        return read_records(received, format);
+    }
+    let reading = tokio::task::spawn_blocking(move || read_records(received, format));
+    reading.await.unwrap_or_else(|cause| Err(invalid(format!("reading the upload failed: {cause}"))))
 }
 
 /// The members of an upload and its size after decompression.
@@ -171,7 +206,7 @@ fn read_records(received: ReceivedBody, format: Format) -> Result<(Vec<RawRecord
     // The members are copied out of the body, so both are held for a while.
     reservation.grow(bytes.len())?;
     if format == Format::Json && bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(invalid("the body is empty: send a client record or an array of them".to_owned()));
+        return Err(invalid("the body is empty: send one object or an array of them".to_owned()));
     }
     let records = split(format, &bytes, &limit)?;
     reservation.grow(records.len() * MEMBER_BYTES)?;

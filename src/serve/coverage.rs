@@ -115,6 +115,9 @@ pub struct CoverageAnswer {
     pub server_requests: u64,
     /// Requests with both sides that count in distributions.
     pub matched: u64,
+    /// The matched by what tied their sides together.
+    #[serde(default)]
+    pub joined_by: JoinedBy,
     /// Client records whose spans never came.
     pub client_only: u64,
     /// Entry spans whose client record never came.
@@ -143,6 +146,15 @@ pub struct CoverageAnswer {
     pub not_filtered_by: Vec<String>,
     /// Whether matched requests differ from those whose spans never came.
     pub bias: BiasAnswer,
+}
+
+/// Matched requests by what tied their sides together.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
+pub struct JoinedBy {
+    /// The W3C trace id.
+    pub trace_id: u64,
+    /// A request id that both sides carry and nobody else does, where a proxy replaced the trace id.
+    pub request_id: u64,
 }
 
 /// The comparison of matched and unmatched requests by their client durations.
@@ -179,6 +191,10 @@ impl From<&Coverage> for CoverageAnswer {
             client_records: tally.client_records(),
             server_requests: tally.server_requests(),
             matched: tally.matched(),
+            joined_by: JoinedBy {
+                trace_id: tally.matched() - tally.matched_by_request_id(),
+                request_id: tally.matched_by_request_id(),
+            },
             client_only: tally.client_only(),
             server_only: tally.server_only(),
             excluded: tally.excluded().iter().map(|(flag, n)| (flag.name().to_owned(), *n)).collect(),

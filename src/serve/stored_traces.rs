@@ -5,10 +5,9 @@ use futures::future::BoxFuture;
 
 use super::source::{SourceError, TraceSource};
 use super::trace::Explained;
-use crate::join::worker::JoinRules;
-use crate::join::{self, Joined, TraceInputs};
+use crate::join::{self, JoinRules, Joined, Kin, Pairing, TraceInputs};
 use crate::model::{Flag, TraceId, UnixNanos};
-use crate::store::{RequestRow, Store, StoreError};
+use crate::store::{RequestRow, Store, StoreError, TraceArrivals};
 
 /// The traces in a store.
 #[derive(Clone)]
@@ -25,15 +24,55 @@ impl StoredTraces {
 
     async fn read(&self, trace_id: TraceId) -> Result<Vec<Explained>, SourceError> {
         let Some(arrivals) = self.store.trace(trace_id).await? else { return Ok(Vec::new()) };
+        let owner = join::owner_of_lines(trace_id, &arrivals);
+        if arrivals.records.is_empty() && owner != trace_id {
+            return self.read_client(owner).await;
+        }
+        let has_client = join::has_client(&arrivals);
+        let found = self.join(trace_id, arrivals).await?;
+        if !has_client && let Some(client) = self.taken_by(trace_id, &found.server_ids).await? {
+            return self.read_client(client).await;
+        }
+        self.shown(trace_id, found).await
+    }
+
+    /// Reads the trace under which the client's side of a request is kept.
+    async fn read_client(&self, trace_id: TraceId) -> Result<Vec<Explained>, SourceError> {
+        let Some(arrivals) = self.store.trace(trace_id).await? else { return Ok(Vec::new()) };
+        let found = self.join(trace_id, arrivals).await?;
+        self.shown(trace_id, found).await
+    }
+
+    async fn shown(&self, trace_id: TraceId, found: join::Explained) -> Result<Vec<Explained>, SourceError> {
         let rows = self.store.rows_of(trace_id).await?;
+        Ok(found.shown().into_iter().map(|joined| explained(joined, &rows)).collect())
+    }
+
+    async fn join(&self, trace_id: TraceId, arrivals: TraceArrivals) -> Result<join::Explained, SourceError> {
+        let request_ids = join::client_ids(&arrivals);
+        let kin = Kin::gather(&mut self.store.clone(), &request_ids).await?;
         let rules = self.rules.clone();
         let joining = tokio::task::spawn_blocking(move || {
-            let progress = rules.progress(&arrivals, UnixNanos::now());
-            let inputs = TraceInputs::from_arrivals(trace_id, arrivals, rules.span_limit);
-            join::explain(inputs, progress, rules.read.as_ref()).shown()
+            let now = UnixNanos::now();
+            let progress = rules.progress(&arrivals, now);
+            let mut inputs = TraceInputs::from_arrivals(trace_id, arrivals, rules.span_limit);
+            kin.complete(&mut inputs, &rules, now);
+            join::explain(inputs, progress, rules.read.as_ref())
         });
-        let shown = joining.await.map_err(|error| SourceError::Internal(Box::new(error)))?;
-        Ok(shown.into_iter().map(|joined| explained(joined, &rows)).collect())
+        joining.await.map_err(|error| SourceError::Internal(Box::new(error)))
+    }
+
+    /// The trace of the record that spans of this one explain by a request id.
+    async fn taken_by(&self, trace_id: TraceId, request_ids: &[String]) -> Result<Option<TraceId>, SourceError> {
+        let kin = Kin::gather(&mut self.store.clone(), &request_ids.iter().cloned().collect()).await?;
+        for request_id in request_ids {
+            if let Pairing::Pair { client, server } = kin.pairing(request_id, self.rules.read.as_ref())
+                && server == trace_id
+            {
+                return Ok(Some(client));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -17,7 +17,8 @@ use crate::aggregate::cell::cells;
 use crate::aggregate::{Contents, Question, Window};
 use crate::model::{Dimension, Labels, Observation, Order, Selection, State as RequestState, TraceId};
 use crate::receive::budget::Budget;
-use crate::receive::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
+use crate::receive::events::{self, EventDoor};
+use crate::receive::intake::{EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
 use crate::receive::limits::Limits;
 use crate::receive::records::{self, RecordDoor};
 
@@ -71,6 +72,12 @@ impl WindowSource for Fixture {
 }
 
 /// Takes a record that is an object, refuses any other, and is away for more than two.
+impl EventIntake for Fixture {
+    fn accept(&self, lines: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
+        RecordIntake::accept(self, lines)
+    }
+}
+
 impl RecordIntake for Fixture {
     fn accept(&self, records: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
         let mut outcome = RecordOutcome::default();
@@ -99,9 +106,11 @@ fn parts(obstacles: &[&str]) -> (Router, Value) {
     let recorder = crate::telemetry::init_metrics().expect("the only recorder");
     let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
     let limits = Arc::new(Limits::default());
-    let uploads = RecordDoor::new(Arc::new(Fixture), limits.clone(), Budget::new(&limits));
+    let budget = Budget::new(&limits);
+    let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
+        .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
     let sources = Sources { traces, windows, readiness: Arc::new(readiness), recorder };
-    let (router, document) = router(sources, records::router(uploads));
+    let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }
 
@@ -157,6 +166,9 @@ fn conforms_to(document: &Value, template: &str, method: &str, answer: &Answer) 
     assert!(faults.is_empty(), "{template}: {faults:?} in {body}");
 }
 
+/// The routes that take.
+const UPLOADS: [&str; 2] = ["/api/v1/records", "/api/v1/events"];
+
 #[tokio::test]
 async fn every_route_answers_as_its_document_says() {
     let (router, document) = parts(&[]);
@@ -164,7 +176,7 @@ async fn every_route_answers_as_its_document_says() {
     assert!(paths.len() >= 6, "only {} paths are documented", paths.len());
     for (template, operations) in paths {
         if operations["get"].is_null() {
-            assert_eq!(template, "/api/v1/records", "a route that takes has no test of its own here");
+            assert!(UPLOADS.contains(&template.as_str()), "{template} takes, and has no test of its own here");
             continue;
         }
         for id in [KNOWN, SEVERAL, AWAY, BROKEN, UNKNOWN, "xyz"] {
@@ -191,10 +203,12 @@ async fn uploads_answer_as_their_document_says() {
         ("text/csv", "a,b", 415),
         ("application/x-ndjson", "{}\n{}\n{}\n", 503),
     ] {
-        let request = Request::post("/api/v1/records").header(CONTENT_TYPE, form).body(Body::from(body));
-        let answer = send(&router, request.expect("a request")).await;
-        assert_eq!(answer.status.as_u16(), status, "{body}: {}", answer.body);
-        conforms_to(&document, "/api/v1/records", "post", &answer);
+        for path in UPLOADS {
+            let request = Request::post(path).header(CONTENT_TYPE, form).body(Body::from(body));
+            let answer = send(&router, request.expect("a request")).await;
+            assert_eq!(answer.status.as_u16(), status, "{path} {body}: {}", answer.body);
+            conforms_to(&document, path, "post", &answer);
+        }
     }
 }
 

@@ -1,11 +1,15 @@
 //! What arrives, on its way into the database and back out of it.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
+use super::BUCKETS;
+use super::copy::CopyRows;
 use super::encode::{self, DecodeError};
-use crate::model::{ClientRecord, Fragment, TraceId, UnixNanos};
+use crate::model::{Alias, ClientRecord, EventLog, Fragment, StreamEvent, TraceId, UnixNanos};
 
-/// What an arrival is found by: its trace id.
+/// What an arrival is found by: its trace id, or [`TraceId::of_request_id`].
 pub type Key = [u8; 16];
 
 /// What an arrival's body holds. The number is stored: never reuse one.
@@ -16,6 +20,10 @@ pub enum ArrivalKind {
     Spans = 0,
     /// A client record.
     Record = 1,
+    /// Lines of an event log.
+    Events = 2,
+    /// Under the digest of a request id, the trace that one side of the request has.
+    Alias = 3,
 }
 
 /// One row to be.
@@ -25,7 +33,8 @@ pub struct Arrival {
     pub key: Key,
     /// What the body holds.
     pub kind: ArrivalKind,
-    /// For a client record the digest that [`super::record_identity`] computes; else 0.
+    /// Tells whether the same has arrived before: for a client record a digest of what it measured, for lines and
+    /// aliases one of the body; for spans 0.
     pub identity: i64,
     /// The earliest time that the content speaks of: tells how far back the joiner looks for the other side. A wrong
     /// clock costs a wider search at most.
@@ -60,6 +69,33 @@ impl Arrival {
             records: 1,
         }
     }
+
+    /// Lines of one request's event log.
+    pub fn events(log: &EventLog) -> Self {
+        let body = encode::encode_events(log);
+        Self {
+            key: *log.trace_id.as_bytes(),
+            kind: ArrivalKind::Events,
+            identity: encode::digest(&body),
+            since: log.lines.iter().filter_map(StreamEvent::calendar_time).min(),
+            body: body.into(),
+            records: 0,
+        }
+    }
+
+    /// Where one side of a request is kept, under its request id. `since` is the earliest time that the content there
+    /// speaks of.
+    pub fn alias(request_id: &str, alias: Alias, since: Option<UnixNanos>) -> Self {
+        let body = encode::encode_alias(alias);
+        Self {
+            key: *TraceId::of_request_id(request_id).as_bytes(),
+            kind: ArrivalKind::Alias,
+            identity: encode::digest(&body),
+            since,
+            body: body.into(),
+            records: 0,
+        }
+    }
 }
 
 /// A client record and when it came.
@@ -71,22 +107,60 @@ pub struct ReceivedRecord {
     pub record: ClientRecord,
 }
 
+/// Lines of an event log and when they came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedLog {
+    /// When they came, by our clock.
+    pub received_at: UnixNanos,
+    /// The lines.
+    pub log: EventLog,
+}
+
 /// Everything that arrived under one key, in the order of its arrival.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceArrivals {
-    /// When the first came, by our clock.
+    /// When the first came, by our clock. Aliases count only where there is nothing else.
     pub first_arrival: UnixNanos,
-    /// When the newest came, by our clock.
+    /// When the newest came, by our clock. Aliases count only where there is nothing else.
     pub last_arrival: UnixNanos,
     /// Spans.
     pub fragments: Vec<Fragment>,
     /// Client records.
     pub records: Vec<ReceivedRecord>,
+    /// Event logs.
+    pub logs: Vec<ReceivedLog>,
+    /// Under the digest of a request id: the traces of the request's sides.
+    pub aliases: BTreeSet<Alias>,
     /// Whether more arrived than is loaded of one trace.
     pub truncated: bool,
     /// Bodies that could not be read.
     pub unreadable: u32,
+    has_content: bool,
     bytes: usize,
+}
+
+/// Appends what [`encode`] makes.
+pub(super) const COPY_ARRIVALS: &str =
+    "copy arrival (received_at, identity, key, kind, body) from stdin (format binary)";
+
+/// Arrivals as rows of [`COPY_ARRIVALS`].
+pub(super) fn encode(arrivals: &[&Arrival], received_at: UnixNanos) -> CopyRows {
+    let bytes = arrivals.iter().map(|arrival| arrival.body.len() + 64).sum();
+    let mut rows = CopyRows::with_capacity(bytes);
+    for arrival in arrivals {
+        rows.row(5);
+        rows.timestamp(received_at.0);
+        rows.int8((arrival.identity != 0).then_some(arrival.identity));
+        rows.field(&arrival.key);
+        rows.int2(Some(arrival.kind as i16));
+        rows.field(&arrival.body);
+    }
+    rows
+}
+
+/// The bucket that a key's joining belongs to.
+pub(super) fn bucket_of(key: &Key) -> i16 {
+    i16::from(key[0]) % BUCKETS
 }
 
 /// One stored row.
@@ -109,10 +183,18 @@ impl TraceArrivals {
             last_arrival: at,
             fragments: Vec::new(),
             records: Vec::new(),
+            logs: Vec::new(),
+            aliases: BTreeSet::new(),
             truncated: false,
             unreadable: 0,
+            has_content: false,
             bytes: 0,
         }
+    }
+
+    /// Whether anything but aliases arrived.
+    pub fn has_content(&self) -> bool {
+        self.has_content
     }
 
     /// Stored bytes of all that was read.
@@ -122,8 +204,7 @@ impl TraceArrivals {
 
     /// Adds one row; a body that was left out is told by `truncated`, one that cannot be read is counted.
     pub(super) fn add(&mut self, row: &StoredArrival) {
-        self.first_arrival = self.first_arrival.min(row.received_at);
-        self.last_arrival = self.last_arrival.max(row.received_at);
+        self.date(row);
         let Some(body) = &row.body else {
             self.truncated = true;
             return;
@@ -135,14 +216,31 @@ impl TraceArrivals {
         }
     }
 
+    fn date(&mut self, row: &StoredArrival) {
+        if row.kind == ArrivalKind::Alias as i16 {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_content, true) {
+            self.first_arrival = row.received_at;
+            self.last_arrival = row.received_at;
+        }
+        self.first_arrival = self.first_arrival.min(row.received_at);
+        self.last_arrival = self.last_arrival.max(row.received_at);
+    }
+
     fn read(&mut self, row: &StoredArrival, body: &[u8]) -> Result<(), DecodeError> {
+        let received_at = row.received_at;
+        let trace_id = || TraceId::from_bytes(row.key).map_err(|error| DecodeError::Damaged(error.to_string()));
         match row.kind {
             kind if kind == ArrivalKind::Spans as i16 => self.fragments.push(encode::decode_fragment(body)?),
             kind if kind == ArrivalKind::Record as i16 => {
-                let trace_id = TraceId::from_bytes(row.key).map_err(|error| DecodeError::Damaged(error.to_string()))?;
-                let record = encode::decode_record(trace_id, body)?;
-                self.records.push(ReceivedRecord { received_at: row.received_at, record });
+                let record = encode::decode_record(trace_id()?, body)?;
+                self.records.push(ReceivedRecord { received_at, record });
             }
+            kind if kind == ArrivalKind::Events as i16 => {
+                self.logs.push(ReceivedLog { received_at, log: encode::decode_events(trace_id()?, body)? });
+            }
+            kind if kind == ArrivalKind::Alias as i16 => _ = self.aliases.insert(encode::decode_alias(body)?),
             kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
         }
         Ok(())

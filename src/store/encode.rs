@@ -3,16 +3,20 @@
 //! Fields of many spans are kept as columns (all span ids, then all names …), since a tag and a length for every field
 //! of every span would take a third of the space. Readers accept every version that was ever written.
 
+mod alias;
+mod event;
 mod fragment;
 mod record;
 mod text;
 
 use prost::Message;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+pub(super) use alias::{decode_alias, encode_alias};
+pub(super) use event::{decode_events, encode_events};
 pub(super) use fragment::{decode_fragment, encode_fragment};
-pub use record::record_identity;
-pub(super) use record::{decode_record, encode_record};
+pub(super) use record::{decode_record, encode_record, record_identity};
 
 /// Why a stored body cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -35,6 +39,14 @@ impl DecodeError {
 }
 
 const VERSION: u8 = 1;
+
+/// A digest of a body, for what is the same where its bytes are.
+pub(super) fn digest(body: &[u8]) -> i64 {
+    let digest = Sha256::digest(body);
+    let mut head = [0; 8];
+    head.copy_from_slice(&digest[..8]);
+    i64::from_be_bytes(head)
+}
 
 fn seal(message: &impl Message) -> Vec<u8> {
     let mut body = Vec::with_capacity(1 + message.encoded_len());

@@ -9,15 +9,15 @@ use sqlx::postgres::Postgres;
 use sqlx::{AssertSqlSafe, raw_sql};
 use uuid::Uuid;
 
-use super::arrival::{Key, TraceArrivals};
+use super::arrival::{self, Arrival, COPY_ARRIVALS, Key, TraceArrivals, bucket_of};
 use super::copy::CopyRows;
 use super::dimension::DimensionTuple;
 use super::error::StoreError;
 use super::pool::Store;
-use super::read::load_arrivals;
+use super::read::{BEFORE_ALL, load_arrivals};
 use super::request::{self, COLUMNS, RequestRow};
 use super::rollup;
-use crate::model::{Slice, TraceId, UnixNanos};
+use crate::model::{Alias, Side, Slice, TraceId, UnixNanos};
 
 /// The class of our advisory locks on buckets; the number is arbitrary but must not change.
 const BUCKET_LOCKS: i32 = 0x7472_6a71;
@@ -40,9 +40,8 @@ const TAKE: &str = "
     returning due_at, since, records, keys";
 
 const PUT_BACK: &str = "
-    insert into join_queue (due_at, since, records, bucket, keys)
-    select work.due_at, work.since, work.records, $1, work.keys
-    from unnest($2::timestamptz[], $3::timestamptz[], $4::int4[], $5::bytea[]) as work (due_at, since, records, keys)";
+    insert into join_queue (bucket, due_at, since, records, keys)
+    select * from unnest($1::int2[], $2::timestamptz[], $3::timestamptz[], $4::int4[], $5::bytea[])";
 
 #[derive(Debug, Clone, sqlx::FromRow)]
 struct Work {
@@ -67,7 +66,8 @@ pub struct Claim {
     existing: HashSet<TraceId>,
     changed: BTreeSet<Slice>,
     put_back: Vec<Work>,
-    requeued: BTreeMap<(DateTime<Utc>, DateTime<Utc>), Vec<u8>>,
+    requeued: BTreeMap<(i16, DateTime<Utc>, DateTime<Utc>), Vec<u8>>,
+    aliases: Vec<Arrival>,
     committed: bool,
 }
 
@@ -134,6 +134,7 @@ impl Claim {
             changed: BTreeSet::new(),
             put_back: Vec::new(),
             requeued: BTreeMap::new(),
+            aliases: Vec::new(),
             committed: false,
         };
         raw_sql(BEGIN).execute(&mut *claim.connection).await?;
@@ -283,10 +284,25 @@ impl Claim {
         Ok(())
     }
 
-    /// Brings a trace back at a later time, such as its join deadline.
+    /// Loads what arrived of traces that were not claimed, such as those that share a request id with one that was.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn others(&mut self, keys: &[Key]) -> Result<HashMap<Key, TraceArrivals>, StoreError> {
+        Ok(load_arrivals(&mut self.connection, keys, BEFORE_ALL).await?)
+    }
+
+    /// Brings a trace back at a later time, such as its join deadline; or another trace that this one bears upon.
     pub fn requeue(&mut self, key: Key, due_at: UnixNanos) {
-        let since = self.since.get(&key).copied().unwrap_or_default();
-        self.requeued.entry((due_at.to_datetime(), since)).or_default().extend_from_slice(&key);
+        let since = self.since.get(&key).copied().unwrap_or(BEFORE_ALL);
+        self.requeued.entry((bucket_of(&key), due_at.to_datetime(), since)).or_default().extend_from_slice(&key);
+    }
+
+    /// Says under a request id where the server's side of a request is kept, and has that looked at.
+    pub fn alias(&mut self, request_id: &str, server: TraceId, now: UnixNanos) {
+        let arrival = Arrival::alias(request_id, Alias { side: Side::Server, trace_id: server }, None);
+        self.requeue(arrival.key, now);
+        self.aliases.push(arrival);
     }
 
     /// Makes it all happen.
@@ -295,23 +311,32 @@ impl Claim {
     /// [`StoreError::Database`]; nothing has happened then, unless the connection broke at the very end.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         rollup::mark(&mut self.connection, &self.changed).await?;
+        if !self.aliases.is_empty() {
+            let aliases: Vec<&Arrival> = self.aliases.iter().collect();
+            arrival::encode(&aliases, UnixNanos::now()).send(&mut self.connection, COPY_ARRIVALS).await?;
+        }
         let requeued = std::mem::take(&mut self.requeued).into_iter();
         // Their records were counted as waiting until now; from now on their rows say that they are pending.
-        let again = requeued.map(|((due_at, since), keys)| Work { due_at, since, records: 0, keys });
+        let again = requeued.map(|((bucket, due_at, since), keys)| (bucket, Work { due_at, since, records: 0, keys }));
         // What nobody loaded is left for a later claim as well.
         let left = std::mem::take(&mut self.work).into_iter().chain(std::mem::take(&mut self.put_back));
-        let work: Vec<Work> = left.chain(again).collect();
-        if !work.is_empty() {
-            sqlx::query(PUT_BACK)
-                .bind(self.bucket)
-                .bind(work.iter().map(|work| work.due_at).collect::<Vec<_>>())
-                .bind(work.iter().map(|work| work.since).collect::<Vec<_>>())
-                .bind(work.iter().map(|work| work.records).collect::<Vec<_>>())
-                .bind(work.into_iter().map(|work| work.keys).collect::<Vec<_>>())
-                .execute(&mut *self.connection)
-                .await?;
-        }
+        let work: Vec<(i16, Work)> = left.map(|work| (self.bucket, work)).chain(again).collect();
+        self.put_back(work).await?;
         Ok(self.finish("commit").await?)
+    }
+
+    async fn put_back(&mut self, work: Vec<(i16, Work)>) -> Result<(), sqlx::Error> {
+        if work.is_empty() {
+            return Ok(());
+        }
+        let query = sqlx::query(PUT_BACK)
+            .bind(work.iter().map(|(bucket, _)| *bucket).collect::<Vec<_>>())
+            .bind(work.iter().map(|(_, work)| work.due_at).collect::<Vec<_>>())
+            .bind(work.iter().map(|(_, work)| work.since).collect::<Vec<_>>())
+            .bind(work.iter().map(|(_, work)| work.records).collect::<Vec<_>>())
+            .bind(work.into_iter().map(|(_, work)| work.keys).collect::<Vec<_>>());
+        query.execute(&mut *self.connection).await?;
+        Ok(())
     }
 
     async fn finish(&mut self, statement: &'static str) -> Result<(), sqlx::Error> {

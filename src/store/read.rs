@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use super::arrival::{ArrivalKind, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
+use super::arrival::{Arrival, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::{self, COLUMNS, RequestRow};
@@ -33,17 +33,18 @@ const LOAD_ARRIVALS: &str = "
         window running as (rows unbounded preceding)
     ) as found";
 
-const KNOWN_RECORDS: &str = "
+const KNOWN: &str = "
     select exists (
         select from arrival
-        where arrival.key = wanted.key and arrival.identity = wanted.identity and arrival.kind = $4
+        where arrival.key = wanted.key and arrival.identity = wanted.identity and arrival.kind = wanted.kind
             and arrival.received_at >= wanted.since
     )
-    from unnest($1::uuid[], $2::int8[], $3::timestamptz[]) with ordinality as wanted (key, identity, since, place)
+    from unnest($1::uuid[], $2::int8[], $3::int2[], $4::timestamptz[]) with ordinality
+        as wanted (key, identity, kind, since, place)
     order by wanted.place";
 
 /// Before anything arrived, and still a time that PostgreSQL can hold, which the calendar's first is not.
-const BEFORE_ALL: DateTime<Utc> = DateTime::UNIX_EPOCH;
+pub(super) const BEFORE_ALL: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 /// The two sides of a request, and two uploads of one record, may be this far apart from what their clocks say.
 const CLOCK_TOLERANCE: chrono::Duration = chrono::Duration::days(1);
@@ -54,17 +55,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub async fn trace(&self, trace_id: TraceId) -> Result<Option<TraceArrivals>, StoreError> {
-        Ok(self.arrivals(*trace_id.as_bytes()).await?)
+        let key = *trace_id.as_bytes();
+        Ok(self.arrivals(&[key]).await?.remove(&key))
     }
 
-    /// The same by key, for the digest of a request id.
+    /// Everything that arrived under some keys.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn arrivals(&self, key: Key) -> Result<Option<TraceArrivals>, sqlx::Error> {
+    pub async fn arrivals(&self, keys: &[Key]) -> Result<HashMap<Key, TraceArrivals>, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let mut found = load_arrivals(&mut connection, &[key], BEFORE_ALL).await?;
-        Ok(found.remove(&key))
+        Ok(load_arrivals(&mut connection, keys, BEFORE_ALL).await?)
     }
 
     /// The requests of a trace, as they were joined last.
@@ -78,20 +79,21 @@ impl Store {
         Ok(self.decode_requests(&rows).await?)
     }
 
-    /// Whether each record, told by its trace, its [`super::record_identity`] and its time of start, is stored already.
-    /// A record without a time of start is looked for in all that is kept.
+    /// Whether the same as each of these, told by its key, kind and identity, is stored already. What does not say of
+    /// which time it speaks is looked for in all that is kept.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn known_records(&self, records: &[(TraceId, i64, Option<UnixNanos>)]) -> Result<Vec<bool>, StoreError> {
-        if records.is_empty() {
+    pub async fn known(&self, arrivals: &[&Arrival]) -> Result<Vec<bool>, StoreError> {
+        if arrivals.is_empty() {
             return Ok(Vec::new());
         }
-        let keys: Vec<Uuid> = records.iter().map(|record| Uuid::from_bytes(*record.0.as_bytes())).collect();
-        let identities: Vec<i64> = records.iter().map(|record| record.1).collect();
-        let since: Vec<DateTime<Utc>> = records.iter().map(|record| searched_from(record.2)).collect();
-        let query = sqlx::query_scalar(KNOWN_RECORDS).bind(keys).bind(identities).bind(since);
-        Ok(query.bind(ArrivalKind::Record as i16).fetch_all(&self.pool).await?)
+        let keys: Vec<Uuid> = arrivals.iter().map(|arrival| Uuid::from_bytes(arrival.key)).collect();
+        let identities: Vec<i64> = arrivals.iter().map(|arrival| arrival.identity).collect();
+        let kinds: Vec<i16> = arrivals.iter().map(|arrival| arrival.kind as i16).collect();
+        let since: Vec<DateTime<Utc>> = arrivals.iter().map(|arrival| searched_from(arrival.since)).collect();
+        let query = sqlx::query_scalar(KNOWN).bind(keys).bind(identities).bind(kinds).bind(since);
+        Ok(query.fetch_all(&self.pool).await?)
     }
 
     /// Completes rows of [`COLUMNS`] by their labels.
@@ -106,12 +108,12 @@ impl Store {
     }
 }
 
-/// A start in the future by a wrong clock must not hide what arrived before it.
-fn searched_from(started_at: Option<UnixNanos>) -> DateTime<Utc> {
-    let Some(started_at) = started_at else {
+/// A time in the future by a wrong clock must not hide what arrived before it.
+fn searched_from(told: Option<UnixNanos>) -> DateTime<Utc> {
+    let Some(told) = told else {
         return BEFORE_ALL;
     };
-    started_at.min(UnixNanos::now()).to_datetime() - CLOCK_TOLERANCE
+    told.min(UnixNanos::now()).to_datetime() - CLOCK_TOLERANCE
 }
 
 /// Loads the arrivals of some keys, in the order of their arrival.

@@ -49,9 +49,10 @@ pub(super) const COLUMNS: &str = "arrived_at, dims, content, revision, \
     ttft_envelope_ns, ttft_gateway_ns, ttft_gpu_queue_ns, ttft_generation_ns, ttft_prefill_ns, ttft_decode_ns, \
     ttft_provider_ns, ttft_upstream_envelope_ns, ttft_unattributed_ns, \
     p50_gap_ns, p95_gap_ns, p99_gap_ns, max_gap_ns, business_events, batched_events, gaps_over_1s, missing_seq, \
-    rate_e2e, rate_stream, rate_after_first, tpot_ms, generation_ms_per_output_token, input_tokens, output_tokens";
+    rate_e2e, rate_stream, rate_after_first, tpot_ms, generation_ms_per_output_token, input_tokens, output_tokens, \
+    server_trace, request_id";
 
-const COLUMN_COUNT: usize = 58;
+const COLUMN_COUNT: usize = 60;
 
 /// Bits of `sides`: optional parts that no column of their own tells.
 pub(super) const CLIENT: i16 = 1;
@@ -105,6 +106,14 @@ fn encode_request(request: &Request, flags: Flags, rows: &mut CopyRows) {
     encode_rates(&request.rates, rows);
     rows.int8(request.input_tokens);
     rows.int8(request.output_tokens);
+    match request.server_trace {
+        Some(trace_id) => rows.field(trace_id.as_bytes()),
+        None => rows.null(),
+    }
+    match &request.request_id {
+        Some(request_id) => rows.field(request_id.as_bytes()),
+        None => rows.null(),
+    }
 }
 
 fn encode_client(client: &ClientSide, rows: &mut CopyRows) {
@@ -164,14 +173,18 @@ pub(super) fn decode(row: &PgRow, labels: Arc<DimensionTuple>) -> Result<Request
     let arrived_at: DateTime<Utc> = row.try_get("arrived_at")?;
     let sides: i16 = row.try_get("sides")?;
     let DimensionTuple { client: client_dimensions, labels: dimensions } = Arc::unwrap_or_clone(labels);
+    let server_trace: Option<Uuid> = row.try_get("server_trace")?;
+    let server_trace = server_trace.map(|id| TraceId::from_bytes(id.into_bytes())).transpose();
     let request = Request {
         trace_id: TraceId::from_bytes(trace_id.into_bytes()).map_err(|error| invalid("trace_id", error))?,
+        server_trace: server_trace.map_err(|error| invalid("server_trace", error))?,
+        request_id: row.try_get("request_id")?,
         client_span: read_span(row, "client_span")?,
         window_at: UnixNanos::from_datetime(window_at),
         state: State::from_number(row.try_get("state")?).ok_or_else(|| invalid("state", "an unknown number"))?,
         result: row.try_get::<Option<i16>, _>("result")?.and_then(ResultClass::from_number),
         flags: Flags::from_bits(row.try_get("flags")?),
-        join_method: join_method(row.try_get("join_method")?),
+        join_method: read_join_method(row)?,
         client: if sides & CLIENT != 0 { Some(read_client(row)?) } else { None },
         server: read_server(row)?,
         network_envelope: read_nanos(row, "network_envelope_ns")?,
@@ -211,6 +224,10 @@ fn read_span(row: &PgRow, column: &str) -> Result<Option<SpanId>, sqlx::Error> {
 
 fn read_count(row: &PgRow, column: &str) -> Result<Option<i64>, sqlx::Error> {
     Ok(row.try_get::<Option<i32>, _>(column)?.map(i64::from))
+}
+
+pub(super) fn read_join_method(row: &PgRow) -> Result<JoinMethod, sqlx::Error> {
+    JoinMethod::from_number(row.try_get("join_method")?).ok_or_else(|| invalid("join_method", "an unknown number"))
 }
 
 fn read_client(row: &PgRow) -> Result<ClientSide, sqlx::Error> {
@@ -282,10 +299,6 @@ fn read_stream(row: &PgRow) -> Result<StreamSummary, sqlx::Error> {
         max_gap: read_nanos(row, "max_gap_ns")?,
         ..StreamSummary::default()
     })
-}
-
-fn join_method(number: i16) -> JoinMethod {
-    if number == JoinMethod::RequestId as i16 { JoinMethod::RequestId } else { JoinMethod::TraceId }
 }
 
 fn completeness(number: i16) -> Option<Completeness> {

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Row, Transaction};
 
 use super::error::StoreError;
 use super::pool::Store;
-use super::request::{CLIENT, COLUMNS, RequestRow};
+use super::request::{CLIENT, COLUMNS, RequestRow, read_join_method};
 use crate::model::{
     Flags, Interval, Labels, Metric, Observation, Order, OrderKey, Readings, ResultClass, Selection, Slice, State,
     Unit, UnixNanos,
@@ -31,7 +31,7 @@ const LABELS_WITHIN: &str = "
 /// What an observation is read from.
 static OBSERVED: LazyLock<String> = LazyLock::new(|| {
     let metrics: Vec<String> = Metric::ALL.iter().map(|metric| column(*metric)).collect();
-    format!("dims, arrived_at, window_at, state, result, flags, sides, {}", metrics.join(", "))
+    format!("dims, arrived_at, window_at, state, result, flags, sides, join_method, {}", metrics.join(", "))
 });
 
 /// The requests of some labels in a window.
@@ -222,13 +222,14 @@ fn read_observation(row: &PgRow) -> Result<Observation, sqlx::Error> {
         flags: Flags::from_bits(row.try_get("flags")?),
         has_client: row.try_get::<i16, _>("sides")? & CLIENT != 0,
         has_server: readings.get(Metric::ServerTotal).is_some(),
+        join_method: read_join_method(row)?,
         readings,
     })
 }
 
 fn read_metrics(row: &PgRow) -> Result<Readings, sqlx::Error> {
     /// The columns before the metrics.
-    const FIRST: usize = 7;
+    const FIRST: usize = 8;
     let mut readings = Readings::NONE;
     for (position, metric) in Metric::ALL.iter().enumerate() {
         let value = match metric.unit() {

@@ -169,6 +169,14 @@ async fn files_are_imported_counted_and_explained() {
     let again = summary(&import());
     assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(2)), "{again}");
 
+    let log = r#"{"request_id":"r","event_seq":1,"event_type":"connect","client_time_ms":0}
+        {"request_id":"r","event_seq":1,"event_type":"connect","client_time_ms":0}
+        {"request_id":"r","event_seq":2,"event_type":"token"}"#;
+    let events = write("events.ndjson", log.as_bytes());
+    let told = summary(&run(&["import", "events", events.path(), "--json", "--server", &server]));
+    assert_eq!((&told["read"], &told["accepted"], &told["duplicates"]), (&json!(3), &json!(1), &json!(1)), "{told}");
+    assert_eq!((&told["results"], told["rejected"].as_object().map(|reasons| reasons.len())), (&json!(null), Some(1)));
+
     let otlp = write("traces.json", format!("{}\n", spans(TRACE, "")).as_bytes());
     let sent = run(&["import", "otlp", otlp.path(), "--json", "--otlp", &served.url("otlp-http")]);
     assert_eq!(summary(&sent)["accepted"], 4, "{}", text(&sent.stderr));

@@ -121,17 +121,13 @@ fn answer(case: &Case, backwards: bool) -> Value {
         records.reverse();
     }
     let trace_id: TraceId = TRACE.parse().expect("a trace id");
-    let inputs = TraceInputs {
-        trace_id,
-        fragments,
-        records,
-        first_arrival: UnixNanos(BASE),
-        oversized: false,
-        span_limit: 1000,
-    };
-    let progress = Progress { settled: true, deadline_passed: true };
-    let shown: Vec<Explained> =
-        explain(inputs, progress, &dialect::read).shown().into_iter().map(|joined| Explained::of(joined, 1)).collect();
+    let nothing = TraceInputs::empty(trace_id, UnixNanos(BASE), 1000);
+    let inputs = TraceInputs { fragments, records, ..nothing };
+    let shown: Vec<Explained> = explain(inputs, Progress::FINAL, &dialect::read)
+        .shown()
+        .into_iter()
+        .map(|joined| Explained::of(joined, 1))
+        .collect();
     serde_json::to_value(TraceAnswer::of(&shown).expect("something to show")).expect("JSON")
 }
 

@@ -29,7 +29,7 @@ fn inputs(recording: &Value, trace_id: TraceId) -> TraceInputs {
     });
     let arrived = |record| ReceivedRecord { record, received_at: UnixNanos(0) };
     let records = records.filter(|record| record.trace_id == trace_id).map(arrived).collect();
-    TraceInputs { trace_id, fragments, records, first_arrival: UnixNanos(0), oversized: false, span_limit: 1000 }
+    TraceInputs { fragments, records, ..TraceInputs::empty(trace_id, UnixNanos(0), 1000) }
 }
 
 fn check(text: &str) {
@@ -38,8 +38,7 @@ fn check(text: &str) {
     assert!(!expected.is_empty());
     for (trace_id, wanted) in expected {
         let inputs = inputs(&recording, trace_id.parse().expect("a trace id"));
-        let progress = Progress { settled: true, deadline_passed: true };
-        let explained = explain(inputs, progress, &dialect::read).shown().into_iter();
+        let explained = explain(inputs, Progress::FINAL, &dialect::read).shown().into_iter();
         let shown: Vec<Explained> = explained.map(|joined| Explained::of(joined, 1)).collect();
         let got = serde_json::to_value(TraceAnswer::of(&shown).expect("something to show")).expect("JSON");
         let faults = compare(wanted, &got, "");

@@ -37,6 +37,8 @@ fn request(number: u64, model: &str) -> Request {
     all.set(Dimension::Pool, Some("a100"));
     Request {
         trace_id: trace(number),
+        server_trace: Some(trace(number + 1)),
+        request_id: Some("req_0001".to_owned()),
         client_span: Some(SpanId::from_bytes([0xff; 8]).expect("not zero")),
         window_at: UnixNanos(1_767_323_045_000_001_000),
         state: State::Matched,
@@ -91,6 +93,8 @@ fn request(number: u64, model: &str) -> Request {
 /// A request of which nothing but its existence is known.
 fn bare(number: u64) -> Request {
     Request {
+        server_trace: None,
+        request_id: None,
         client_span: None,
         state: State::Excluded,
         result: None,

@@ -20,6 +20,8 @@ fn joined(number: u64, arrivals: &TraceArrivals) -> Request {
     let known = |nanos: u64| Some(Nanos((nanos + number) as i64));
     Request {
         trace_id: trace(number),
+        server_trace: None,
+        request_id: record.request_id.clone(),
         client_span: record.span_id,
         window_at: record.started_at.expect("told"),
         state: State::Matched,

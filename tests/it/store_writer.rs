@@ -7,7 +7,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, raw_sql};
 use tokio::task::JoinHandle;
 use tracejoin::model::UnixNanos;
-use tracejoin::store::{Arrival, Store, StoreOptions, SubmitError, record_identity};
+use tracejoin::store::{Arrival, Store, StoreOptions, SubmitError};
 
 use crate::common::TestDatabase;
 use crate::store_support::{beside, both, native_spans, options, outside, record, store, store_with, trace};
@@ -164,15 +164,13 @@ async fn records_that_are_stored_are_known() {
     store.submit(vec![Arrival::spans(trace(2), &native_spans(2, at))]).await.expect("committed");
     let mut changed = stored.clone();
     changed.status = Some(500);
-    let identity = record_identity(&stored);
-    let far_ahead = UnixNanos(i64::MAX);
     let asked = [
-        (trace(2), record_identity(&record(2, at)), Some(at)),
-        (trace(1), identity, Some(at)),
-        (trace(1), record_identity(&changed), Some(at)),
-        (trace(1), identity, None),
-        (trace(1), identity, Some(far_ahead)),
+        Arrival::record(&record(2, at)),
+        Arrival::record(&stored),
+        Arrival::record(&changed),
+        Arrival { since: None, ..Arrival::record(&stored) },
+        Arrival { since: Some(UnixNanos(i64::MAX)), ..Arrival::record(&stored) },
     ];
-    let known = store.known_records(&asked).await.expect("an answer");
+    let known = store.known(&asked.iter().collect::<Vec<_>>()).await.expect("an answer");
     assert_eq!(known, [false, true, false, true, true]);
 }

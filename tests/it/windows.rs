@@ -52,6 +52,8 @@ fn matched(number: u32, at: UnixNanos, queue: i64) -> Request {
     let duration = Some(Nanos((queue + 550) * MS));
     Request {
         trace_id: trace(number),
+        server_trace: None,
+        request_id: None,
         client_span: None,
         window_at: at,
         state: State::Matched,

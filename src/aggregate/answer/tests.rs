@@ -1,7 +1,9 @@
 use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::summary::Absence;
-use crate::model::{Dimension, Dimensions, Flag, Flags, Interval, Labels, Observation, Readings, Slice, UnixNanos};
+use crate::model::{
+    Dimension, Dimensions, Flag, Flags, Interval, JoinMethod, Labels, Observation, Readings, Slice, UnixNanos,
+};
 
 fn labels(client: &[(Dimension, &str)], server: &[(Dimension, &str)]) -> Labels {
     let mut labels = Labels::default();
@@ -28,6 +30,7 @@ fn observation(labels: i64, state: State, result: ResultClass, readings: &[(Metr
         flags: Flags::NONE,
         has_client: state != State::ServerOnly,
         has_server: state != State::ClientOnly,
+        join_method: JoinMethod::TraceId,
         readings: values,
     }
 }

@@ -30,6 +30,9 @@ pub enum DecodeError {
     Digest(#[from] digest::DecodeError),
 }
 
+/// Stands where a flag's number would, before the count of requests that were joined by a request id.
+const BY_REQUEST_ID: u8 = 255;
+
 /// A digested cell as the bytes of its counts and those of its digests. Values that are not digested are left out.
 pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
     let mut counts = vec![VERSION];
@@ -40,6 +43,10 @@ pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
     for (flag, count) in &cell.counts.excluded {
         counts.put_u8(*flag as u8);
         counts.put_u64_le(*count);
+    }
+    if cell.counts.by_request_id > 0 {
+        counts.put_u8(BY_REQUEST_ID);
+        counts.put_u64_le(cell.counts.by_request_id);
     }
     let mut digests = vec![VERSION];
     for (series, values) in &cell.series {
@@ -60,17 +67,21 @@ pub fn decode_counts(mut counts: &[u8]) -> Result<Counts, DecodeError> {
     let mut number = || counts.try_get_u64_le().map_err(|_| DecodeError::Length);
     let [requests, client, server, sampled_out] = [number()?, number()?, number()?, number()?];
     let from_spans = if version == WITHOUT_SPANS { 0 } else { number()? };
-    let mut excluded = BTreeMap::new();
+    let (mut excluded, mut by_request_id) = (BTreeMap::new(), 0);
     while counts.has_remaining() {
         let flag = counts.get_u8();
+        let count = counts.try_get_u64_le().map_err(|_| DecodeError::Length)?;
+        if flag == BY_REQUEST_ID {
+            by_request_id = count;
+            continue;
+        }
         let flag =
             Flag::ALL.iter().copied().find(|known| *known as u8 == flag).ok_or(DecodeError::Unknown("a flag"))?;
-        let count = counts.try_get_u64_le().map_err(|_| DecodeError::Length)?;
         if excluded.insert(flag, count).is_some() {
             return Err(DecodeError::Unknown("a flag twice"));
         }
     }
-    Ok(Counts { requests, client, server, sampled_out, from_spans, excluded })
+    Ok(Counts { requests, client, server, sampled_out, from_spans, by_request_id, excluded })
 }
 
 /// A whole cell.

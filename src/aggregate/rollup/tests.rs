@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Flag, Flags, Metric, Readings, ResultClass, State, UnixNanos};
+use crate::model::{Flag, Flags, JoinMethod, Metric, Readings, ResultClass, State, UnixNanos};
 
 type Row = (i64, usize, usize, i64, f64);
 
@@ -22,6 +22,7 @@ fn observation((labels, state, result, minute, value): &Row) -> Observation {
         flags,
         has_client: true,
         has_server: *state != 3,
+        join_method: if value % 5.0 > 4.0 { JoinMethod::RequestId } else { JoinMethod::TraceId },
         readings,
     }
 }

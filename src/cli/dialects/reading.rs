@@ -187,16 +187,10 @@ impl Gathered {
     /// Joined as a trace whose client record never came.
     fn joined(self, trace_id: TraceId, dialects: &Dialects) -> Trace {
         let starts = self.fragments.iter().flat_map(|fragment| &fragment.spans).map(|span| span.start);
-        let inputs = TraceInputs {
-            trace_id,
-            first_arrival: starts.min().unwrap_or(UnixNanos(0)),
-            fragments: self.fragments,
-            records: Vec::new(),
-            oversized: false,
-            span_limit: Limits::default().spans_per_trace,
-        };
-        let progress = Progress { settled: true, deadline_passed: true };
-        let joined = explain(inputs, progress, &|span| dialects.read(span)).shown();
+        let first_arrival = starts.min().unwrap_or(UnixNanos(0));
+        let nothing = TraceInputs::empty(trace_id, first_arrival, Limits::default().spans_per_trace);
+        let inputs = TraceInputs { fragments: self.fragments, ..nothing };
+        let joined = explain(inputs, Progress::FINAL, &|span| dialects.read(span)).shown();
         let explained: Vec<Explained> = joined.into_iter().map(|joined| Explained::of(joined, 0)).collect();
         Trace { trace_id: trace_id.to_string(), spans: self.spans, answer: TraceAnswer::of(&explained) }
     }

@@ -37,11 +37,31 @@ struct Rejected {
     reason: String,
 }
 
-/// Uploads what a reader finds in a file, in its order. A reader knows no network: it fills a [`Sink`].
+/// Uploads the client records that a reader finds in a file, in its order. A reader knows no network: it fills a
+/// [`Sink`].
 pub async fn import(
     args: &FileArgs,
     url: Url,
     read: impl FnOnce(Input, &mut Sink) -> anyhow::Result<()> + Send + 'static,
+) -> anyhow::Result<Tally> {
+    let tally = Tally { duplicates: Some(0), results: Some(no_results()), ..Tally::default() };
+    send(args, url, read, tally).await
+}
+
+/// The same for event lines, which say nothing of how a request ended.
+pub async fn import_events(
+    args: &FileArgs,
+    url: Url,
+    read: impl FnOnce(Input, &mut Sink) -> anyhow::Result<()> + Send + 'static,
+) -> anyhow::Result<Tally> {
+    send(args, url, read, Tally { duplicates: Some(0), ..Tally::default() }).await
+}
+
+async fn send(
+    args: &FileArgs,
+    url: Url,
+    read: impl FnOnce(Input, &mut Sink) -> anyhow::Result<()> + Send + 'static,
+    mut tally: Tally,
 ) -> anyhow::Result<Tally> {
     let uploader = Uploader::new(url, "application/x-ndjson", args.retry_for)?;
     let (input, bar) = input::open(&args.file)?;
@@ -50,7 +70,6 @@ pub async fn import(
         let mut sink = Sink::new(sender);
         read(input, &mut sink).and_then(|()| sink.flush())
     });
-    let mut tally = Tally { duplicates: Some(0), results: Some(no_results()), ..Tally::default() };
     while let Some(item) = items.recv().await {
         match item {
             Item::Batch(records) => upload(&uploader, &records, &mut tally).await?,
@@ -89,10 +108,11 @@ async fn upload(uploader: &Uploader, records: &[Vec<u8>], tally: &mut Tally) -> 
     if taken != records.len() as u64 {
         bail!("the server answered for {taken} of {} records; is it of the same version?", records.len());
     }
-    let results = tally.results.get_or_insert_with(no_results);
-    for (_, record) in records.iter().enumerate().filter(|(index, _)| !rejected.contains(index)) {
-        if let Some(class) = result_of(record) {
-            *results.entry(class.name()).or_default() += 1;
+    if let Some(results) = &mut tally.results {
+        for (_, record) in records.iter().enumerate().filter(|(index, _)| !rejected.contains(index)) {
+            if let Some(class) = result_of(record) {
+                *results.entry(class.name()).or_default() += 1;
+            }
         }
     }
     tally.accepted += answer.accepted;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::join::{Explained, Progress, TraceInputs, explain};
 use crate::model::{
-    Attributes, ClientRecord, Dimensions, Fragment, Nanos, Request, Resource, ResultClass, Scope, ServerPhase, Setup,
-    Span, SpanId, SpanKind, TraceId, UnixNanos, Value,
+    Attributes, ClientRecord, Fragment, Nanos, Request, Resource, ResultClass, Scope, ServerPhase, Span, SpanId,
+    SpanKind, TraceId, UnixNanos, Value,
 };
 use crate::normalise::dialect::{Anchor, ClientEnd, FirstToken, FirstTokenSource, Laid, Reading, Role, SubPhase};
 use crate::store::ReceivedRecord;
 
-pub const SETTLED: Progress = Progress { settled: true, deadline_passed: true };
+pub const SETTLED: Progress = Progress::FINAL;
 
 pub fn ms(value: i64) -> Nanos {
     Nanos(value * 1_000_000)
@@ -130,6 +130,7 @@ pub fn read(span: &Span) -> Reading {
             .filter_map(|(key, phase, sub, anchor)| Some(Laid { phase, sub, length: length(key)?, anchor }))
             .collect(),
         first_token: event.or(attribute),
+        request_ids: text("request_id").map(str::to_owned).into_iter().collect(),
         writes_response: text("role") == Some("writer"),
         client_end: if text("role") == Some("whole") { ClientEnd::Body } else { ClientEnd::Headers },
         root: text("role") == Some("engine"),
@@ -141,46 +142,18 @@ pub fn read(span: &Span) -> Reading {
 /// A record of `duration` milliseconds.
 pub fn record(duration: i64) -> ClientRecord {
     ClientRecord {
-        trace_id: trace(),
-        span_id: None,
-        sampled: None,
-        request_id: None,
-        started_at: None,
         duration: Some(ms(duration)),
-        wall: None,
-        setup: Setup::default(),
-        client_queue: None,
-        headers: None,
-        sending: None,
-        waiting: None,
-        receiving: None,
-        ttft: None,
-        ttft_visible: None,
-        streaming: None,
         status: Some(200),
-        result: ResultClass::Ok,
-        error: None,
-        input_tokens: None,
-        output_tokens: None,
-        stream: None,
-        response_metrics: None,
-        headers_only: false,
-        cold_start: None,
-        run: None,
-        scenario: None,
-        dimensions: Dimensions::default(),
+        ..ClientRecord::unmeasured(trace(), ResultClass::Ok)
     }
 }
 
 pub fn inputs(spans: Vec<Span>, records: Vec<ClientRecord>) -> TraceInputs {
     let arrive = |record| ReceivedRecord { record, received_at: UnixNanos(5) };
     TraceInputs {
-        trace_id: trace(),
         fragments: vec![Fragment { spans, dropped: 0 }],
         records: records.into_iter().map(arrive).collect(),
-        first_arrival: UnixNanos(5),
-        oversized: false,
-        span_limit: 10_000,
+        ..TraceInputs::empty(trace(), UnixNanos(5), 10_000)
     }
 }
 

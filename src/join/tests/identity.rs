@@ -129,13 +129,13 @@ fn a_record_that_ends_at_headers_has_no_envelope_and_is_not_excluded() {
 
 #[test]
 fn a_lone_side_waits_for_the_deadline() {
-    let waiting = Progress { settled: true, deadline_passed: false };
+    let waiting = Progress { deadline_passed: false, ..SETTLED };
     let state = |progress, spans, records| explain(inputs(spans, records), progress, &read).requests[0].request.state;
     assert_eq!(state(waiting, vec![], vec![record(5)]), State::Pending);
     assert_eq!(state(SETTLED, vec![], vec![record(5)]), State::ClientOnly);
     assert_eq!(state(waiting, vec![span(1, 0, 0, 5).server()], vec![]), State::Pending);
     assert_eq!(state(waiting, vec![span(1, 0, 0, 5).server()], vec![record(6)]), State::Matched);
-    let unsettled = Progress { settled: false, deadline_passed: true };
+    let unsettled = Progress { settled: false, ..SETTLED };
     assert_eq!(state(unsettled, vec![span(1, 0, 0, 5).server()], vec![record(6)]), State::Pending);
 }
 

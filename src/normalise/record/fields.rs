@@ -10,6 +10,9 @@ use crate::normalise::{scalar, text};
 /// No request lasts longer; a larger number is in another unit.
 const MAX_MILLIS: f64 = 7.0 * 24.0 * 3600.0 * 1000.0;
 
+/// The year 2100: a larger reading is in another unit.
+const MAX_CLOCK_MILLIS: f64 = 4_102_444_800_000.0;
+
 /// Of a value that is at fault, so much is said.
 const SHOWN: usize = 40;
 
@@ -21,11 +24,11 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The fields of a record.
-    pub fn parse(raw: &RawValue) -> Result<Self, FieldError> {
+    /// The fields of an object; `expected` says what it should be.
+    pub fn parse(raw: &RawValue, expected: &str) -> Result<Self, FieldError> {
         match serde_json::from_str(raw.get()) {
             Ok(Value::Object(map)) => Ok(Self { prefix: "", map, ignored: 0 }),
-            Ok(_) => Err(FieldError::new("", "a record is a JSON object with at least trace_id and duration_ms")),
+            Ok(_) => Err(FieldError::new("", expected)),
             Err(error) => Err(FieldError::new("", format!("is not valid JSON: {error}"))),
         }
     }
@@ -91,6 +94,24 @@ impl Fields {
     /// A number under a name of any case; what is none is missing.
     pub fn lenient_number(&mut self, name: &str) -> Option<f64> {
         number(&self.take_any_case(name)?)
+    }
+
+    /// The reading of a clock in milliseconds, from whatever zero.
+    pub fn clock(&mut self, name: &str) -> Result<Option<Nanos>, FieldError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let Some(millis) = number(&value) else {
+            return Err(self.error(name, format!("is {}, must be a number of milliseconds", shown(&value))));
+        };
+        if millis.is_finite() && (0.0..=MAX_CLOCK_MILLIS).contains(&millis) {
+            // As one product, times since 1970 would lose some hundred nanoseconds.
+            let whole = Nanos(millis.trunc() as i64 * 1_000_000);
+            return Ok(Nanos::from_millis(millis.fract()).map(|rest| whole + rest));
+        }
+        let reason = format!(
+            "is {millis} ms, must lie between 0 and {MAX_CLOCK_MILLIS}; send milliseconds of one clock for all lines, \
+             since 1970 or since any other start"
+        );
+        Err(self.error(name, reason))
     }
 
     /// A whole number that is not negative.

@@ -9,7 +9,18 @@ use super::fields::Fields;
 use crate::model::id::IdError;
 use crate::model::{SpanId, TraceId};
 
-/// The ids of a record.
+/// The ids of a record, as far as it tells any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// The trace.
+    pub trace_id: Option<TraceId>,
+    /// The client's span, which the server's entry span has as its parent.
+    pub span_id: Option<SpanId>,
+    /// The sampled flag, where a traceparent was given.
+    pub sampled: Option<bool>,
+}
+
+/// What a `traceparent` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
     /// The trace.
@@ -40,21 +51,19 @@ pub enum TraceparentError {
     SpanId(IdError),
 }
 
-impl TraceContext {
+impl Ids {
     /// Reads the ids.
     ///
     /// # Errors
-    /// No id at all, a malformed one, or a `traceparent` at odds with `trace_id` or `span_id`.
+    /// A malformed id, or a `traceparent` at odds with `trace_id` or `span_id`.
     pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        let trace_id = id::<TraceId>(fields, "trace_id", 32)?;
+        let trace_id = trace_id(fields)?;
         let span_id = id::<SpanId>(fields, "span_id", 16)?;
         let parent = fields.raw_text("traceparent")?.map(|raw| raw.trim().parse()).transpose();
-        let parent: Option<Self> = parent.map_err(|error: TraceparentError| {
+        let parent: Option<TraceContext> = parent.map_err(|error: TraceparentError| {
             fields.error("traceparent", format!("{error}; send the header that went with the request"))
         })?;
         let Some(parent) = parent else {
-            let missing = "is missing; send trace_id (32 hexadecimal digits) or the request's traceparent";
-            let trace_id = trace_id.ok_or_else(|| fields.error("trace_id", missing))?;
             return Ok(Self { trace_id, span_id, sampled: None });
         };
         if trace_id.is_some_and(|trace_id| trace_id != parent.trace_id) {
@@ -64,8 +73,14 @@ impl TraceContext {
         if span_id.is_some() && span_id != parent.span_id {
             return Err(fields.error("span_id", "is not the parent id of traceparent; send one of the two"));
         }
-        Ok(parent)
+        let TraceContext { trace_id, span_id, sampled } = parent;
+        Ok(Self { trace_id: Some(trace_id), span_id, sampled })
     }
+}
+
+/// Reads `trace_id` alone.
+pub(in crate::normalise) fn trace_id(fields: &mut Fields) -> Result<Option<TraceId>, FieldError> {
+    id(fields, "trace_id", 32)
 }
 
 fn id<T: FromStr<Err = IdError>>(fields: &mut Fields, name: &str, digits: usize) -> Result<Option<T>, FieldError> {

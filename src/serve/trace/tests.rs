@@ -39,6 +39,8 @@ pub(crate) fn explained() -> Explained {
     };
     let request = Request {
         trace_id: "0000000000000007000000000000012f".parse().expect("an id"),
+        server_trace: None,
+        request_id: None,
         client_span: None,
         window_at: UnixNanos(1_767_323_045_678_000_000),
         state: State::Matched,

@@ -76,6 +76,14 @@ pub struct RequestAnswer {
     /// The trace.
     #[schema(example = "0000000000000007000000000000012f")]
     pub trace_id: String,
+    /// The trace of the server's spans, where they have another: client and server were joined by the request id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "00000000000000070000000000000777")]
+    pub server_trace_id: Option<String>,
+    /// The request id that the client told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "req_0001")]
+    pub request_id: Option<String>,
     /// The client's own span id, which tells apart the requests of one trace.
     #[schema(example = "00000000006acfc0")]
     pub client_span_id: Option<String>,

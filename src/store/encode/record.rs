@@ -1,9 +1,8 @@
 //! The stored form of a client record. The trace id is the arrival's key and is not repeated.
 
 use prost::Message;
-use sha2::{Digest, Sha256};
 
-use super::{DecodeError, open, seal};
+use super::{DecodeError, digest, open, seal};
 use crate::model::{
     ClientRecord, Dimension, Dimensions, MetricsKind, Nanos, ResponseMetrics, ResultClass, Setup, SpanId,
     StreamSummary, TraceId, UnixNanos,
@@ -146,7 +145,7 @@ const DIMENSIONS: &[Dimension] = &[
 
 /// A digest of what makes a record the same one: its span id and its measured fields (design, section 6). Labels, the
 /// time of start, the request id and the error text may differ between two uploads of one record.
-pub fn record_identity(record: &ClientRecord) -> i64 {
+pub(in crate::store) fn record_identity(record: &ClientRecord) -> i64 {
     let mut body = Body::of(record);
     body.request_id = None;
     body.started_at = None;
@@ -155,10 +154,7 @@ pub fn record_identity(record: &ClientRecord) -> i64 {
     body.scenario = None;
     body.dimensions.clear();
     body.labels.clear();
-    let digest = Sha256::digest(body.encode_to_vec());
-    let mut head = [0; 8];
-    head.copy_from_slice(&digest[..8]);
-    i64::from_be_bytes(head)
+    digest(&body.encode_to_vec())
 }
 
 /// Writes a record.

@@ -6,9 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 
-use super::super::BUCKETS;
-use super::super::arrival::{Arrival, Key};
-use super::super::copy::CopyRows;
+use super::super::arrival::{self, Arrival, COPY_ARRIVALS, Key, bucket_of};
 use crate::model::UnixNanos;
 
 const DAY: i64 = 86_400_000_000_000;
@@ -19,7 +17,6 @@ const MAX_KEYS_PER_QUEUE_ROW: usize = 512;
 /// The two sides of a request may arrive a day apart whatever their clocks say.
 const LOOK_BACK: i64 = DAY;
 
-const COPY_ARRIVALS: &str = "copy arrival (received_at, identity, key, kind, body) from stdin (format binary)";
 const INSERT_WORK: &str = "insert into join_queue (due_at, since, records, bucket, keys)
     select $1, work.* from unnest($2::timestamptz[], $3::int4[], $4::int2[], $5::bytea[]) as work";
 
@@ -31,7 +28,7 @@ pub(super) async fn commit(
     received_at: UnixNanos,
     settle: Duration,
 ) -> Result<(), sqlx::Error> {
-    let rows = encode(arrivals, received_at);
+    let rows = arrival::encode(arrivals, received_at);
     let work = Work::of(arrivals, received_at);
     let due_at = received_at.to_datetime() + settle;
     let mut transaction = connection.begin().await?;
@@ -45,20 +42,6 @@ pub(super) async fn commit(
         .execute(&mut *transaction)
         .await?;
     transaction.commit().await
-}
-
-fn encode(arrivals: &[&Arrival], received_at: UnixNanos) -> CopyRows {
-    let bytes = arrivals.iter().map(|arrival| arrival.body.len() + 64).sum();
-    let mut rows = CopyRows::with_capacity(bytes);
-    for arrival in arrivals {
-        rows.row(5);
-        rows.timestamp(received_at.0);
-        rows.int8((arrival.identity != 0).then_some(arrival.identity));
-        rows.field(&arrival.key);
-        rows.int2(Some(arrival.kind as i16));
-        rows.field(&arrival.body);
-    }
-    rows
 }
 
 /// Rows of `join_queue`, as columns.
@@ -109,11 +92,6 @@ impl Work {
             *sum = sum.saturating_add_unsigned(records);
         }
     }
-}
-
-/// The bucket that a key's joining belongs to.
-fn bucket_of(key: &Key) -> i16 {
-    i16::from(key[0]) % BUCKETS
 }
 
 /// From when on the arrivals of this trace are looked for; whole days, so that most traces of a group share a row.

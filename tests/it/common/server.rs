@@ -86,6 +86,15 @@ impl Server {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// Uploads lines of event logs, all of which must be taken, and returns the answer.
+    pub async fn log(&self, events: &[Value]) -> Value {
+        let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+        let (status, text) = self.post(format!("{}/api/v1/events", self.http), "application/x-ndjson", lines).await;
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((status, answer["rejected"].as_array().map(Vec::len)), (200, Some(0)), "{text}");
+        answer
+    }
+
     /// Asks for JSON; the status comes first.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.client.get(format!("{}{path}", self.http)).send().await.expect("an answer");

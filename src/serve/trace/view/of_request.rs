@@ -19,6 +19,8 @@ impl From<&Explained> for RequestAnswer {
         let phases = request.phases.as_ref();
         Self {
             trace_id: request.trace_id.to_string(),
+            server_trace_id: request.server_trace.map(|id| id.to_string()),
+            request_id: request.request_id.clone(),
             client_span_id: request.client_span.map(|id| id.to_string()),
             window_at: request.window_at.to_datetime().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
             state: request.state,

@@ -1,0 +1,46 @@
+//! When and how traces are joined.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Progress;
+use crate::model::{Nanos, Span, UnixNanos};
+use crate::normalise::dialect::Reading;
+use crate::store::TraceArrivals;
+
+/// How a span is read.
+pub type ReadSpan = dyn Fn(&Span) -> Reading + Send + Sync;
+
+/// When and how traces are joined.
+#[derive(Clone)]
+pub struct JoinRules {
+    /// Quiet time after a trace's last arrival.
+    pub settle: Duration,
+    /// Time after a trace's first arrival at which a lone side no longer waits.
+    pub deadline: Duration,
+    /// Time without a line after which an event log without its end marker is closed.
+    pub stream_quiet: Duration,
+    /// How many spans of a trace are looked at.
+    pub span_limit: usize,
+    /// How a span is read.
+    pub read: Arc<ReadSpan>,
+}
+
+impl JoinRules {
+    /// How far a trace has come at an instant of our clock.
+    pub fn progress(&self, trace: &TraceArrivals, now: UnixNanos) -> Progress {
+        Progress {
+            settled: !trace.has_content() || trace.last_arrival + nanos(self.settle) <= now,
+            deadline_passed: self.deadline_of(trace) <= now,
+            quiet_since: now - nanos(self.stream_quiet),
+        }
+    }
+
+    pub(super) fn deadline_of(&self, trace: &TraceArrivals) -> UnixNanos {
+        trace.first_arrival + nanos(self.deadline)
+    }
+}
+
+pub(super) fn nanos(duration: Duration) -> Nanos {
+    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}

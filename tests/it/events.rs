@@ -1,0 +1,162 @@
+//! Event logs over the whole way: in one upload or many, in any order, while the request runs and after it.
+
+use serde_json::{Value, json};
+
+use crate::cases::compare;
+use crate::common::Server;
+
+fn fresh_id() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
+    move |answer| compare(&wanted, answer, "")
+}
+
+/// The lines of case `event-log`; only the first tells the trace.
+fn log(trace_id: &str, request_id: &str) -> Vec<Value> {
+    let line = |seq: u32, kind: &str, at: f64, tokens: u32, batch: u32| {
+        json!({"request_id": request_id, "event_seq": seq, "event_type": kind, "client_time_ms": at,
+               "token_count": tokens, "batch": batch, "extra": {"text": "never stored"}})
+    };
+    let mut lines = vec![
+        line(1, "connect", 1000.0, 0, 0),
+        line(2, "business", 2100.3, 12, 0),
+        line(3, "business", 2155.2, 7, 0),
+        line(4, "business", 2290.7, 9, 1),
+    ];
+    lines[0]["trace_id"] = json!(trace_id);
+    lines
+}
+
+fn done(request_id: &str) -> Value {
+    json!({"request_id": request_id, "event_seq": 5, "event_type": "done", "client_time_ms": 2300.0})
+}
+
+fn truncated() -> Value {
+    json!({"result": "truncated", "completeness": "no_end", "output_tokens": 28,
+           "client": {"ttft_ms": 1100.3, "duration_ms": 1290.7},
+           "stream": {"business_events": 3, "batched_events": 1, "max_gap_ms": 135.5, "p50_gap_ms": 54.9,
+                      "done_received": false, "last_seq": 4, "missing_seq": 0},
+           "rates": {"rate_e2e": 21.6937, "rate_stream": 141.8067, "rate_after_first": 84.0336}})
+}
+
+fn whole() -> Value {
+    json!({"result": "ok", "completeness": "ok", "output_tokens": 28, "state": "client_only",
+           "client": {"ttft_ms": 1100.3, "duration_ms": 1300.0}, "stream": {"done_received": true, "last_seq": 5}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_the_same_however_it_is_split_ordered_and_repeated() {
+    let server = Server::start().await;
+    let mut paths = Vec::new();
+    for (number, reversed) in [(0, false), (1, false), (2, true), (3, true)] {
+        let (trace_id, request_id) = (fresh_id(), fresh_id());
+        let mut lines = log(&trace_id, &request_id);
+        if reversed {
+            lines.reverse();
+        }
+        if number % 2 == 0 {
+            server.log(&lines).await;
+        } else {
+            for line in lines.chunks(1) {
+                server.log(line).await;
+            }
+        }
+        let again = server.log(&lines[2..]).await;
+        assert_eq!(again["accepted"].as_u64().zip(again["duplicates"].as_u64()).map(|(a, d)| a + d), Some(2));
+        paths.push(format!("/api/v1/traces/{trace_id}"));
+    }
+    for path in paths {
+        let mut wanted = truncated();
+        wanted["state"] = json!("client_only");
+        wanted["flags_exclude"] = json!(["trace_id_unknown", "trace_id_collision"]);
+        server.wait_for(&path, wants(wanted)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_again_is_counted_as_a_duplicate() {
+    let server = Server::start().await;
+    let lines = log(&fresh_id(), &fresh_id());
+    let first = server.log(&lines).await;
+    assert_eq!((&first["accepted"], &first["duplicates"]), (&json!(4), &json!(0)));
+    let again = server.log(&lines).await;
+    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(4)));
+    let body = format!("{}\nnot JSON\n{}\n", done(&fresh_id()), json!({"request_id": "r", "event_type": "token"}));
+    let (status, text) = server.post(format!("{}/api/v1/events", server.http), "application/x-ndjson", body).await;
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((status, &answer["accepted"], &answer["rejected"][0]["index"]), (200, &json!(1), &json!(1)));
+    assert_eq!(answer["rejected"][1]["field"], "event_type");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_log_waits_is_closed_and_is_opened_again() {
+    let server = Server::start().await;
+    let (trace_id, request_id) = (fresh_id(), fresh_id());
+    let path = format!("/api/v1/traces/{trace_id}");
+    let lines = log(&trace_id, &request_id);
+    server.log(&lines[..2]).await;
+    assert_eq!(server.get(&path).await.1["state"], "pending");
+    server.log(&lines[2..]).await;
+    let mut closed = truncated();
+    closed["state"] = json!("client_only");
+    closed["revision"] = json!(1);
+    server.wait_for(&path, wants(closed)).await;
+
+    server.log(&[done(&request_id)]).await;
+    let mut reopened = whole();
+    reopened["flags_include"] = json!(["late"]);
+    server.wait_for(&path, wants(reopened)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_completes_the_record_of_its_trace_or_request() {
+    let server = Server::start().await;
+    let wanted = json!({"state": "client_only", "result": "ok", "output_tokens": 28, "request_id": null,
+                        "client": {"duration_ms": 1400, "ttft_ms": 1100.3}, "stream": {"max_gap_ms": 135.5}});
+    for log_first in [true, false] {
+        for by_request in [true, false] {
+            let (trace_id, request_id) = (fresh_id(), fresh_id());
+            let mut record = json!({"trace_id": trace_id, "duration_ms": 1400, "status": 200});
+            let mut lines = log(&trace_id, &request_id);
+            lines.push(done(&request_id));
+            if by_request {
+                record["request_id"] = json!(request_id);
+                lines.iter_mut().for_each(|line| line["trace_id"] = Value::Null);
+            }
+            if log_first {
+                server.log(&lines).await;
+            }
+            server.upload(&json!([record])).await;
+            if !log_first {
+                server.log(&lines).await;
+            }
+            let mut wanted = wanted.clone();
+            match by_request {
+                true => wanted["request_id"] = json!(request_id),
+                false => drop(wanted.as_object_mut().and_then(|wanted| wanted.remove("request_id"))),
+            }
+            server.wait_for(&format!("/api/v1/traces/{trace_id}"), wants(wanted)).await;
+        }
+    }
+    // Each log was folded into a record: there are no requests beside the records'.
+    let all = json!({"coverage": {"client_records": 4, "client_only": 4, "pending": 0}, "unsettled_records": 0});
+    server.wait_for("/api/v1/phases?from=-1h", wants(all)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_never_tells_its_trace_is_a_request_of_its_own() {
+    let server = Server::start().await;
+    let request_id = fresh_id();
+    let mut lines = log("", &request_id);
+    lines[0]["trace_id"] = Value::Null;
+    lines.push(done(&request_id));
+    server.log(&lines).await;
+    let path = "/api/v1/requests?from=-1h&order=-duration_ms";
+    let listed = json!({"state": "client_only", "request_id": request_id, "flags_include": ["trace_id_unknown"]});
+    server.wait_for(path, |answer| compare(&listed, &answer["requests"][0], "")).await;
+    let (_, list) = server.get(path).await;
+    let trace_id = list["requests"][0]["trace_id"].as_str().expect("the id that stands for the request id");
+    server.wait_for(&format!("/api/v1/traces/{trace_id}"), wants(whole())).await;
+}
