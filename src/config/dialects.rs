@@ -202,6 +202,14 @@ mod tests {
                 "match = { name = \"a\" }\ndurations = [{ key = \"a\", unit = \"sec\", phase = \"queue\" }]",
                 "durations[0].unit: unknown variant `sec`, expected one of `s`, `ms`",
             ),
+            (
+                "match = { name = \"a\" }\ndurations = [{ key = \"a\", phase = \"queue\" }]",
+                "durations.unit: goes with a key; give s, ms",
+            ),
+            (
+                "match = { name = \"a\" }\ndurations = [{ phase = \"queue\" }]",
+                "durations: has one source; give either key",
+            ),
             ("match = { name = \"a\" }\nsub = \"decode\"", "rule 1: sub: is a part of a generation"),
             ("match = { name = \"a\" }\nfirst_token = {}", "first_token: has one source; give either event"),
             (

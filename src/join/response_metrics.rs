@@ -150,7 +150,8 @@ fn tells_inside(forest: &Forest, entry: Place) -> bool {
         let reading = &forest.node(*place).reading;
         tells(reading, ServerPhase::GpuQueue) || tells(reading, ServerPhase::Generation)
     };
-    let mut calls = spans.iter().filter(|place| is_call(forest.node(**place))).peekable();
+    let calls = |place: &&Place| is_call(forest.node(**place)) && !forest.shown_beside(**place);
+    let mut calls = spans.iter().filter(calls).peekable();
     if calls.peek().is_none() {
         return spans.iter().any(inner);
     }

@@ -94,21 +94,40 @@ pub struct Rule {
     pub request_ids: Keys,
 }
 
-/// A duration that a span tells as an attribute.
+/// A duration that a span tells of its inside: as an attribute, or as two events.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duration {
     /// The attribute.
-    pub key: Key,
+    pub key: Option<Key>,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: Option<Unit>,
+    /// The events at its start and its end.
+    pub between: Option<[EventName; 2]>,
     /// Whose time it is.
     pub phase: Phase,
     /// Which part of a generation.
     pub sub: Option<Sub>,
-    /// Which end of the span it is laid against.
+    /// Which end of the span an attribute's time is laid against.
     #[serde(default)]
     pub from: End,
+}
+
+impl Duration {
+    fn check(&self) -> Result<(), RuleError> {
+        let wrong = |field, reason| Err(RuleError { field, reason });
+        if self.sub.is_some() && self.phase != Phase::Generation {
+            let reason = "is a part of a generation; set phase = \"generation\" beside it, or leave it out";
+            return wrong("durations.sub", reason);
+        }
+        if self.key.is_some() == self.between.is_some() {
+            return wrong("durations", "has one source; give either key and unit, or between with two events");
+        }
+        if self.key.is_some() != self.unit.is_some() {
+            return wrong("durations.unit", "goes with a key; give s, ms, us, ns or text, and none with between");
+        }
+        Ok(())
+    }
 }
 
 /// An end of a span.
@@ -234,13 +253,7 @@ impl Rule {
         if self.sub.is_some() && self.phase != Some(Phase::Generation) {
             return wrong("sub", "is a part of a generation; set phase = \"generation\" beside it, or leave it out");
         }
-        let lone_part = |told: &Duration| told.sub.is_some() && told.phase != Phase::Generation;
-        if self.durations.iter().any(lone_part) {
-            return wrong(
-                "durations.sub",
-                "is a part of a generation; set phase = \"generation\" beside it, or leave it out",
-            );
-        }
+        self.durations.iter().try_for_each(Duration::check)?;
         if self.ignore && (self.phase.is_some() || !self.durations.is_empty() || self.root || self.engine) {
             return wrong(
                 "ignore",
@@ -261,7 +274,7 @@ impl Rule {
     /// Adds what it reads to the list of what is kept.
     fn allow(&self, allowed: &mut AllowList) {
         let lists = [&self.input_tokens, &self.output_tokens, &self.streaming, &self.cold_start, &self.request_ids];
-        let durations = self.durations.iter().map(|told| &told.key);
+        let durations = self.durations.iter().filter_map(|told| told.key.as_ref());
         let first = self.first_token.as_ref();
         let attribute = first.and_then(|first| first.attribute.as_ref());
         let listed = lists.into_iter().flat_map(Keys::iter);
@@ -271,7 +284,8 @@ impl Rule {
         for key in self.labels.values().flat_map(Keys::iter) {
             allowed.allow_label(key.as_str());
         }
-        if let Some(event) = first.and_then(|first| first.event.as_ref()) {
+        let pairs = self.durations.iter().filter_map(|told| told.between.as_ref()).flatten();
+        for event in first.and_then(|first| first.event.as_ref()).into_iter().chain(pairs) {
             allowed.allow_event(event.as_str());
         }
     }

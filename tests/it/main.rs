@@ -16,6 +16,7 @@ mod private_postgres;
 mod probe;
 mod recorded;
 mod request_id;
+mod rules;
 mod store_join;
 mod store_schema;
 mod store_size;

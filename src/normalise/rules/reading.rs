@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Duration, End, FirstTokenRule, Keys, Rule};
+use super::{Duration, End, EventName, FirstTokenRule, Keys, Rule};
 use crate::model::{Flag, Nanos, Span, Value};
 use crate::normalise::dialect::{self, Anchor, FirstToken, FirstTokenSource, Laid, Reading, Role, far_beyond};
 use crate::normalise::scalar;
@@ -79,21 +79,11 @@ impl Rule {
     /// Lays the durations told: those from the start as they passed, those from the end the last first. Where one of
     /// them is far longer than the span its unit is wrong, and then none is to be trusted.
     fn lay(&self, span: &Span, reading: &mut Reading) {
-        let told = |duration: &Duration| {
-            let length = duration.unit.read(span.attributes.get(duration.key.as_str())?)?;
-            let anchor = match duration.from {
-                End::Start => Anchor::Start,
-                End::End => Anchor::End,
-            };
-            let sub = duration.sub.map(super::Sub::sub_phase);
-            Some(Laid { phase: duration.phase.server_phase(), sub, length, anchor })
-        };
-        let present = self.durations.iter().filter(|duration| span.attributes.has(duration.key.as_str()));
-        for duration in present {
+        for duration in self.durations.iter().filter(|duration| duration.is_there(span)) {
             // What is there and cannot be used is not absent.
             reading.absent_is_zero.retain(|phase| *phase != duration.phase.server_phase());
         }
-        let laid: Vec<Laid> = self.durations.iter().filter_map(told).collect();
+        let laid: Vec<Laid> = self.durations.iter().filter_map(|duration| duration.read(span)).collect();
         if laid.is_empty() {
             return;
         }
@@ -102,7 +92,7 @@ impl Rule {
             reading.flags.set(Flag::UnitSuspect);
             return;
         }
-        reading.laid.extend(laid.iter().filter(|laid| laid.anchor == Anchor::Start));
+        reading.laid.extend(laid.iter().filter(|laid| laid.anchor != Anchor::End));
         reading.laid.extend(laid.iter().rev().filter(|laid| laid.anchor == Anchor::End));
     }
 
@@ -124,6 +114,37 @@ impl Rule {
     }
 }
 
+impl Duration {
+    fn is_there(&self, span: &Span) -> bool {
+        self.key.as_ref().is_some_and(|key| span.attributes.has(key.as_str()))
+    }
+
+    fn read(&self, span: &Span) -> Option<Laid> {
+        let (length, anchor) = match &self.between {
+            Some([from, to]) => {
+                let from = event(span, from)?;
+                let length = event(span, to)? - from;
+                (Some(length).filter(|length| *length >= Nanos::ZERO)?, Anchor::At(from))
+            }
+            None => {
+                let value = span.attributes.get(self.key.as_ref()?.as_str())?;
+                let anchor = match self.from {
+                    End::Start => Anchor::Start,
+                    End::End => Anchor::End,
+                };
+                (self.unit?.read(value)?, anchor)
+            }
+        };
+        Some(Laid { phase: self.phase.server_phase(), sub: self.sub.map(super::Sub::sub_phase), length, anchor })
+    }
+}
+
+/// From the span's start to an event.
+fn event(span: &Span, name: &EventName) -> Option<Nanos> {
+    let event = span.events.iter().find(|event| event.name == name.as_str())?;
+    Some(event.at - span.start).filter(|offset| *offset >= Nanos::ZERO)
+}
+
 fn first<T>(span: &Span, keys: &Keys, read: fn(&Value) -> Option<T>) -> Option<T> {
     keys.iter().find_map(|key| span.attributes.get(key.as_str()).and_then(read))
 }
@@ -131,9 +152,7 @@ fn first<T>(span: &Span, keys: &Keys, read: fn(&Value) -> Option<T>) -> Option<T
 impl FirstTokenRule {
     fn read(&self, span: &Span, reading: &mut Reading) -> Option<FirstToken> {
         if let Some(name) = &self.event {
-            let event = span.events.iter().find(|event| event.name == name.as_str())?;
-            let offset = event.at - span.start;
-            return (offset >= Nanos::ZERO).then_some(FirstToken { offset, source: FirstTokenSource::Event });
+            return Some(FirstToken { offset: event(span, name)?, source: FirstTokenSource::Event });
         }
         let value = span.attributes.get(self.attribute.as_ref()?.as_str())?;
         let offset = self.unit?.read(value)?;

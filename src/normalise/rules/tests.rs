@@ -93,6 +93,19 @@ fn durations_are_laid_as_they_passed() {
 }
 
 #[test]
+fn a_duration_may_lie_between_two_events() {
+    let dialects = acme(serde_json::json!({
+        "match": {"name": "llm"}, "durations": [{"between": ["acme.queued", "acme.slot"], "phase": "queue"}],
+    }));
+    let queued = sample::with_event(span("llm", &[]), "acme.queued", 30);
+    assert_eq!(dialects.read(&queued).laid, [], "one event is no duration");
+    let laid = dialects.read(&sample::with_event(queued.clone(), "acme.slot", 70)).laid;
+    assert_eq!((laid[0].phase, laid[0].length, laid[0].anchor), (ServerPhase::GpuQueue, ms(40), Anchor::At(ms(30))));
+    assert_eq!(dialects.read(&sample::with_event(queued, "acme.slot", 20)).laid, [], "the wrong way round");
+    assert!(dialects.allowed().keeps_event("acme.queued") && dialects.allowed().keeps_event("acme.slot"));
+}
+
+#[test]
 fn a_first_token_is_an_event_or_an_attribute() {
     let event = acme(serde_json::json!({"match": {"name": "llm"}, "first_token": {"event": "acme.first"}}));
     let marked = sample::with_event(span("llm", &[]), "acme.first", 40);

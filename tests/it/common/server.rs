@@ -25,15 +25,20 @@ pub struct Server {
 impl Server {
     /// Starts with short waiting times on ports of its own.
     pub async fn start() -> Self {
-        Self::on(Arc::new(super::test_database().await)).await
+        Self::started(&[]).await
+    }
+
+    /// Starts with more arguments.
+    pub async fn started(more: &[&str]) -> Self {
+        Self::on(Arc::new(super::test_database().await), more).await
     }
 
     /// A second instance on the same database.
     pub async fn twin(&self) -> Self {
-        Self::on(Arc::clone(&self.database)).await
+        Self::on(Arc::clone(&self.database), &[]).await
     }
 
-    async fn on(database: Arc<TestDatabase>) -> Self {
+    async fn on(database: Arc<TestDatabase>, more: &[&str]) -> Self {
         // Another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Ends with the test process, however that ends.
@@ -41,6 +46,7 @@ impl Server {
             .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_tracejoin")])
             .args(["serve", "--settle", "1s", "--join-deadline", "5s", "--stream-quiet", "2s"])
             .args(["--otlp-grpc-addr", "127.0.0.1:0", "--otlp-http-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0"])
+            .args(more)
             .env("DATABASE_URL", &database.url)
             .stdout(Stdio::piped())
             .spawn()
