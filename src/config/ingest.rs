@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Ingest limits")]
 pub struct IngestSettings {
-    /// Largest OTLP message over gRPC, also after decompression
+    /// Largest message over gRPC, of spans or client records, also after decompression
     #[arg(long, env = "TRACEJOIN_OTLP_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value = "16MiB")]
     pub otlp_max_message_bytes: ByteSize,
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Listeners")]
 pub struct ListenSettings {
-    /// Address of OTLP over gRPC, with gRPC health and reflection
+    /// Address of OTLP and client records over gRPC, with gRPC health and reflection
     #[arg(long, env = "TRACEJOIN_OTLP_GRPC_ADDR", value_name = "ADDR", default_value = "127.0.0.1:4317")]
     pub otlp_grpc_addr: SocketAddr,
 
