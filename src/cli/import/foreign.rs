@@ -6,8 +6,8 @@ use super::input::{self, Input};
 
 /// A format, known by words that all stand in the beginning of its files.
 struct Sign {
-    /// The importer that reads it; `None` where none can.
-    importer: Option<&'static str>,
+    /// The importers that read it.
+    importers: &'static [&'static str],
     words: &'static [&'static str],
     what: &'static str,
     way_out: &'static str,
@@ -18,87 +18,87 @@ const NO_IDS: &str = "it holds no id of a request and no wall clock, so nothing 
 /// The more particular before the more general.
 const SIGNS: &[Sign] = &[
     Sign {
-        importer: Some("k6"),
+        importers: &["k6"],
         words: &["\"metric\"", "\"type\"", "\"data\""],
         what: "k6's JSON output",
         way_out: "use `tracejoin import k6`",
     },
     Sign {
-        importer: None,
+        importers: &[],
         words: &["metric_name,timestamp,metric_value"],
         what: "k6's CSV output",
         way_out: "its times are whole seconds; run k6 with `--out json=FILE` and use `tracejoin import k6`",
     },
     Sign {
-        importer: None,
-        words: &["\"root_group\"", "\"metrics\""],
+        importers: &[],
+        words: &["\"metrics\"", "\"avg\"", "\"med\""],
         what: "k6's summary",
         way_out: "it holds no single request; run k6 with `--out json=FILE` and use `tracejoin import k6`",
     },
     Sign {
-        importer: Some("aiperf"),
+        importers: &["aiperf"],
         words: &["\"metadata\"", "\"request_start_ns\""],
         what: "AIPerf's profile_export.jsonl",
         way_out: "use `tracejoin import aiperf`",
     },
     Sign {
-        importer: None,
+        importers: &[],
         words: &["\"request_throughput\"", "\"unit\"", "\"avg\""],
         what: "AIPerf's or GenAI-Perf's summary",
         way_out: "it holds no single request; use `tracejoin import aiperf` with the profile_export.jsonl beside it",
     },
     Sign {
-        importer: None,
+        importers: &[],
         words: &["\"experiments\"", "\"requests\""],
         what: "perf_analyzer's profile export, as GenAI-Perf keeps it",
         way_out: "it holds no id of a request; run AIPerf, its successor, and use `tracejoin import aiperf`",
     },
     Sign {
-        importer: Some("vllm-bench"),
+        importers: &["vllm-bench"],
         words: &["\"tokenizer_id\"", "\"num_prompts\""],
         what: "a result of `vllm bench serve`",
         way_out: "use `tracejoin import vllm-bench`",
     },
     Sign {
-        importer: Some("guidellm"),
+        importers: &["guidellm"],
         words: &["guidellm_version"],
         what: "a GuideLLM report",
         way_out: "use `tracejoin import guidellm`",
     },
     // YAML sorts its keys, so that a report's version stands at its end.
     Sign {
-        importer: Some("guidellm"),
+        importers: &["guidellm"],
         words: &["benchmarks:", "config:", "scheduler"],
         what: "a GuideLLM report",
         way_out: "use `tracejoin import guidellm`",
     },
-    Sign { importer: None, words: &["\"successRate\"", "\"requestsPerSec\""], what: "an oha result", way_out: NO_IDS },
+    Sign { importers: &[], words: &["\"successRate\"", "\"requestsPerSec\""], what: "an oha result", way_out: NO_IDS },
     Sign {
-        importer: None,
+        importers: &[],
         words: &["end_to_end_latency_s", "inter_token_latency_s"],
         what: "an llmperf result",
         way_out: NO_IDS,
     },
     Sign {
-        importer: None,
+        importers: &[],
         words: &["Type,Name,Request Count"],
         what: "Locust's statistics",
         way_out: "they hold no single request; log the request event and use `tracejoin import locust`",
     },
     Sign {
-        importer: Some("locust"),
+        importers: &["locust"],
         words: &["response_time", "status_code", ","],
         what: "a log of Locust's request event",
         way_out: "use `tracejoin import locust`",
     },
     Sign {
-        importer: Some("otlp"),
+        importers: &["otlp"],
         words: &["\"resourceSpans\""],
         what: "OTLP traces",
         way_out: "use `tracejoin import otlp`",
     },
     Sign {
-        importer: Some("records"),
+        importers: &["records", "k6"],
         words: &["\"trace", "\"duration_ms\""],
         what: "client records",
         way_out: "use `tracejoin import records`",
@@ -113,7 +113,7 @@ pub fn refuse(input: &mut Input, importer: &str) -> anyhow::Result<()> {
     let head = input::peek(input).context("cannot read the file")?;
     let head = String::from_utf8_lossy(head);
     let Some(sign) = recognise(&head) else { return Ok(()) };
-    if sign.importer == Some(importer) {
+    if sign.importers.contains(&importer) {
         return Ok(());
     }
     bail!("the file is {}, not what `tracejoin import {importer}` reads: {}", sign.what, sign.way_out)
@@ -146,7 +146,9 @@ mod tests {
         ] {
             for other in ["k6", "aiperf", "vllm-bench", "guidellm", "locust", "otlp", "records"] {
                 let refusal = refusal(other, text);
-                assert_eq!(refusal.is_none(), other == importer, "{other} of {text}: {refusal:?}");
+                // A k6 script may write whole records to its console.
+                let reads = other == importer || (other, importer) == ("k6", "records");
+                assert_eq!(refusal.is_none(), reads, "{other} of {text}: {refusal:?}");
                 let names_it =
                     refusal.is_none_or(|refusal| refusal.contains(&format!("`tracejoin import {importer}`")));
                 assert!(names_it, "{other} of {text}");
@@ -158,7 +160,7 @@ mod tests {
     fn what_cannot_be_joined_is_refused_with_the_reason() {
         for (text, reason) in [
             ("metric_name,timestamp,metric_value,check\nhttp_reqs,1795980792,1.0,", "whole seconds"),
-            ("{\"root_group\": {\"name\": \"\"}, \"metrics\": {}}", "no single request"),
+            ("{\n  \"metrics\": {\n    \"iterations\": {\"avg\": 1, \"med\": 1}}}", "no single request"),
             ("{\"summary\": {\"successRate\": 1.0, \"total\": 2.0, \"requestsPerSec\": 5.0}}", "no id"),
             ("[{\"error_code\": null, \"inter_token_latency_s\": 1, \"end_to_end_latency_s\": 2}]", "no id"),
             ("{\"experiments\": [{\"experiment\": {}, \"requests\": []}]}", "AIPerf"),

@@ -11,20 +11,19 @@ mod resolve;
 mod tests;
 mod unfinished;
 
-use anyhow::bail;
 use serde_json::{Map, Value};
 
 use self::group::{Group, Groups};
 use self::identity::{Identity, NO_ID};
 use self::labels::TagRule;
-use self::line::{Line, other_output};
+use self::line::Line;
 use self::point::{Metric, Part, Point};
 use self::request::Request;
 use self::resolve::{Fate, Filter, Held, resolve};
 use self::unfinished::UnfinishedRequests;
-use super::LabelArgs;
 use super::input::{self, Input};
 use super::sink::Sink;
+use super::{LabelArgs, foreign};
 
 const UNKNOWN_LINE: &str = "a line that is neither k6's output nor a client record";
 const NO_DURATION: &str = "a request without http_req_duration; have k6 write all of its own metrics";
@@ -53,16 +52,12 @@ pub struct Options {
 /// # Errors
 /// A failure of the input, or an output of k6's that holds no requests.
 pub fn read(mut input: Input, options: Options, sink: &mut Sink) -> anyhow::Result<()> {
+    foreign::refuse(&mut input, "k6")?;
     let mut reader = Reader::new(options, sink);
-    let mut first = true;
     while let Some(line) = input::next_line(&mut input)? {
         if line.bytes.is_empty() {
             continue;
         }
-        if let Some(way_out) = other_output(&line.bytes).filter(|_| first) {
-            bail!(way_out);
-        }
-        first = false;
         match Line::read(&line.bytes) {
             Line::Unknown if !line.whole => return reader.finish(true),
             read => reader.take(read)?,

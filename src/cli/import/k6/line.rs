@@ -98,21 +98,6 @@ fn text_message(line: &str) -> Option<String> {
     serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok()
 }
 
-/// A file of k6's that cannot be imported, recognised by its first line, and the way out.
-pub fn other_output(first: &[u8]) -> Option<&'static str> {
-    let csv = first.starts_with(b"metric_name,timestamp,");
-    let summary = first == b"{" || first.starts_with(b"{\"metrics\":") || first.starts_with(b"{\"root_group\":");
-    match (csv, summary) {
-        (true, _) => Some(
-            "this is k6's CSV output, whose times are whole seconds; run k6 with --out json=FILE and import that file",
-        ),
-        (_, true) => Some(
-            "this is a summary of k6, which holds no single requests; run k6 with --out json=FILE and import that file",
-        ),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,12 +132,5 @@ mod tests {
             assert_eq!(Line::read(line.as_bytes()), Line::Unknown, "{line}");
         }
         assert_eq!(Line::read(b"\xff"), Line::Unknown);
-    }
-
-    #[test]
-    fn other_outputs_are_known_by_their_first_line() {
-        assert!(other_output(b"metric_name,timestamp,metric_value,check").is_some_and(|way| way.contains("CSV")));
-        assert!(other_output(b"{").is_some_and(|way| way.contains("summary")));
-        assert_eq!(other_output(br#"{"metric":"vus","type":"Point"}"#), None);
     }
 }

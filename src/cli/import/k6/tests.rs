@@ -212,10 +212,13 @@ fn the_console_gives_its_records_and_takes_labels() {
 
 #[test]
 fn other_outputs_of_k6_are_refused_with_the_way_out() {
-    for text in ["metric_name,timestamp,metric_value\n", "{\n  \"metrics\": {}\n}\n"] {
+    for text in ["metric_name,timestamp,metric_value\n", "{\n \"metrics\": {\"a\": {\"avg\": 1, \"med\": 1}}\n}\n"] {
         let read = Found::of(text.as_bytes(), |input, sink| read(input, Options::default(), sink));
         assert!(read.expect_err("no requests").to_string().contains("--out json=FILE"), "{text}");
     }
+    let other = br#"{"metadata":{"request_start_ns":1,"request_end_ns":2},"metrics":{}}"#;
+    let error = Found::of(other, |input, sink| read(input, Options::default(), sink)).expect_err("AIPerf's");
+    assert!(error.to_string().contains("`tracejoin import aiperf`"), "{error}");
     let found = found_with(b"{\"a\":1}\n", Options::default());
     assert_eq!(found.refused, counts([(UNKNOWN_LINE, 1)]));
 }
