@@ -250,6 +250,52 @@ async fn files_of_load_tools_are_imported_once() {
     assert!(report.contains("client_total_ms=333.179494\n"), "{report}");
 }
 
+/// vLLM's own span, which tells the id that the bench sent behind `chatcmpl-`.
+fn engine_span(trace: &str, request_id: &str) -> Value {
+    let number = |key: &str, value: f64| json!({"key": key, "value": {"doubleValue": value}});
+    let attributes = json!([
+        {"key": "gen_ai.request.id", "value": {"stringValue": request_id}},
+        number("gen_ai.latency.time_in_queue", 0.02),
+        number("gen_ai.latency.time_in_model_prefill", 0.06),
+        number("gen_ai.latency.time_in_model_decode", 1.2),
+        number("gen_ai.latency.time_in_model_inference", 1.26),
+    ]);
+    let span = json!({"traceId": trace, "spanId": "00000000000000a1", "name": "llm_request", "kind": 2,
+                      "startTimeUnixNano": "1767323045000000000", "endTimeUnixNano": "1767323046300000000",
+                      "attributes": attributes});
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bench_without_trace_ids_is_joined_by_the_ids_it_sent() {
+    let served = Served::start().await;
+    let server = served.url("http");
+    let path = format!("{}/tests/it/import/vllm-bench/detailed.json", env!("CARGO_MANIFEST_DIR"));
+    let import = ["import", "vllm-bench", &path, "--request-id-prefix", "bench-1-", "--json", "--server", &server];
+    let told = summary(&run(&import));
+    assert_eq!((&told["accepted"], &told["results"]["timeout"]), (&json!(3), &json!(1)), "{told}");
+    let otlp = write("traces.json", format!("{}\n", engine_span(TRACE, "chatcmpl-bench-1-0")).as_bytes());
+    let sent = run(&["import", "otlp", otlp.path(), "--json", "--otlp", &served.url("otlp-http")]);
+    assert_eq!(summary(&sent)["accepted"], 1, "{}", text(&sent.stderr));
+
+    let deadline = Instant::now() + PATIENCE;
+    let mut request = Value::Null;
+    while request["state"] != "matched" && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        request =
+            serde_json::from_slice(&run(&["trace", TRACE, "--json", "--server", &server]).stdout).unwrap_or_default();
+    }
+    let phases = &request["phases"];
+    let told = [&request["join_method"], &phases["gpu_queue_ms"], &phases["generation_ms"], &phases["unattributed_ms"]];
+    assert_eq!(told, [&json!("request_id"), &json!(20.0), &json!(1260.0), &json!(20.0)], "{request}");
+    // The bench's clock starts before the connection, so what is left is not the network's alone.
+    assert_eq!(
+        (&phases["network_envelope_ms"], &phases["wall_envelope_ms"]),
+        (&Value::Null, &json!(47.02)),
+        "{request}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_leaves_and_a_signal_are_no_failures() {
     let mut served = Served::start().await;
