@@ -11,7 +11,7 @@ demo:
 test:
 	@scripts/setup tests
 	cargo test
-	cargo test --bench ingest
+	cargo test --bench ingest --bench probe
 
 # Those that take longer as well.
 test-all:
@@ -22,7 +22,7 @@ lint:
 	cargo fmt --check
 	cargo clippy --all-targets --quiet -- --deny warnings
 
-# Ingest and joining beside a bare COPY; docs/performance.md explains the figures.
+# Ingest and joining beside a bare COPY (docs/performance.md), and how exact the probe is (docs/streaming.md).
 bench:
 	@scripts/setup
 	cargo bench

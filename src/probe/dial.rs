@@ -36,7 +36,7 @@ pub struct Dialed {
     pub stream: Box<dyn Stream>,
     /// Whether to speak HTTP/2.
     pub http2: bool,
-    /// The proxy that the request itself is addressed to, which is so without TLS.
+    /// The proxy that the request itself is addressed to, where there is no tunnel through it.
     pub via: Option<Intercept>,
 }
 
@@ -49,6 +49,7 @@ pub fn since(start: Instant) -> Nanos {
 /// even where a later one fails.
 pub async fn dial(client: &Client, url: &Url, setup: &mut Setup) -> Result<Dialed, Failure> {
     let secure = url.scheme() == "https";
+    let prior_knowledge = !secure && client.version == HttpVersion::Http2;
     let uri: Uri = url.as_str().parse().map_err(|_| Failure::Redirect("leads to an address that is none"))?;
     let proxy = client.proxies.intercept(&uri);
     let addresses = match &proxy {
@@ -60,13 +61,15 @@ pub async fn dial(client: &Client, url: &Url, setup: &mut Setup) -> Result<Diale
     // Where this fails, small writes wait a little longer; they are measured as they are.
     let _ = tcp.set_nodelay(true);
     let stream = match &proxy {
-        Some(proxy) if secure => tunnel(tcp, url, proxy).await?,
+        // Proxies pass on requests of HTTP/1.1 only.
+        Some(proxy) if secure || prior_knowledge => tunnel(tcp, url, proxy).await?,
         _ => Box::new(tcp),
     };
     setup.connect = Some(since(start));
     if !secure {
         setup.tls = Some(Nanos::ZERO);
-        return Ok(Dialed { stream, http2: client.version == HttpVersion::Http2, via: proxy });
+        let via = proxy.filter(|_| !prior_knowledge);
+        return Ok(Dialed { stream, http2: prior_knowledge, via });
     }
     let start = Instant::now();
     let stream = handshake(client, stream, url).await?;

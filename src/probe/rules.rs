@@ -97,7 +97,15 @@ pub struct Reading {
     pub sequence: Option<i64>,
     /// The engine's own timing, as vLLM tells it.
     pub metrics: Option<Value>,
+    /// The answer's id, which spans tell as `gen_ai.response.id`.
+    pub answer_id: Option<String>,
 }
+
+/// Where an event tells the id of the answer it is a part of.
+const ANSWER_ID: &[&str] = &["/id", "/response/id", "/message/id", "/responseId"];
+
+/// No id is longer; what is, is something else.
+const MAX_ID: usize = 128;
 
 /// Pointers to tokens, whatever the event's type.
 const TOKENS: &[(&str, TokenKind)] = &[
@@ -175,6 +183,7 @@ impl Rules {
         };
         if let Some(json) = said.json {
             reading.usage = Usage::read(json);
+            reading.answer_id = answer_id(json);
             reading.metrics = json.get("metrics").filter(|metrics| metrics.is_object()).cloned();
         }
         if !reading.error && !reading.heartbeat {
@@ -244,6 +253,12 @@ impl Said<'_> {
         let told = |json: &Value| holds(json, "/error") || json.get("object").is_some_and(|object| object == "error");
         self.has_name("error") || self.has_name("response.failed") || self.json.is_some_and(told)
     }
+}
+
+fn answer_id(json: &Value) -> Option<String> {
+    let told = ANSWER_ID.iter().find_map(|pointer| json.pointer(pointer)?.as_str())?;
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    (!told.is_empty() && told.len() <= MAX_ID && told.bytes().all(is_id)).then(|| told.to_owned())
 }
 
 /// Whether a pointer leads to something: null, false and what is empty are nothing.

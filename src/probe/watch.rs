@@ -55,6 +55,8 @@ pub struct Seen {
     pub usage: Usage,
     /// The engine's own timing.
     pub metrics: Option<Value>,
+    /// The answer's id.
+    pub answer_id: Option<String>,
     /// Numbers that events told of themselves.
     pub sequence: Option<SequenceSeen>,
 }
@@ -135,6 +137,7 @@ impl Seen {
         }
         self.usage = self.usage.updated(reading.usage);
         self.metrics = reading.metrics.or(self.metrics.take());
+        self.answer_id = self.answer_id.take().or(reading.answer_id);
         if let Some(number) = reading.sequence {
             self.count(number);
         }

@@ -36,6 +36,7 @@ impl Figures {
 
     fn ended(&mut self, observation: &Observation) {
         self.set("trace_id", observation.trace_id.to_string());
+        self.set("request_id", observation.seen.answer_id.clone());
         self.set("result", observation.result().name());
         if let Some(failure) = &observation.failure {
             self.set("error", failure.class());

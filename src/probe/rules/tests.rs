@@ -135,3 +135,14 @@ fn the_engines_own_timing_is_kept() {
     assert_eq!(reading.metrics, Some(json!({"queue_time_ms": 3.5, "time_to_first_token_ms": 20})));
     assert_eq!(read(json!({"metrics": "none"})).metrics, None);
 }
+
+#[test]
+fn the_answers_id_is_one_or_it_is_not_taken() {
+    let id = |data: Value| read(data).answer_id;
+    assert_eq!(id(json!({"id": "chatcmpl-12ab", "choices": []})).as_deref(), Some("chatcmpl-12ab"));
+    assert_eq!(id(json!({"type": "message_start", "message": {"id": "msg_01"}})).as_deref(), Some("msg_01"));
+    assert_eq!(id(json!({"type": "response.created", "response": {"id": "resp_1"}})).as_deref(), Some("resp_1"));
+    for other in [json!(""), json!(7), json!("some words"), json!("a".repeat(129)), json!("joe@example.org")] {
+        assert_eq!(id(json!({"id": other})), None, "{other}");
+    }
+}

@@ -3,6 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -121,6 +123,43 @@ async fn a_slow_answer_never_delays_the_next_start() {
     assert_eq!(lines.len() as u64, count("sent"));
     assert_eq!(summary["results"]["ok"], summary["sent"]);
     assert_eq!(server.received().len() as u64, count("sent"));
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_starts_and_nothing_that_was_measured_is_lost() {
+    let slow = Script { steps: vec![send(token("a")), wait(1_000), send(DONE)], ..Script::default() };
+    let server = Scripted::start([("/", slow)]).await;
+    let taken = Scripted::start([("/api/v1/records", taking_records())]).await;
+    let command = Command::new(env!("CARGO_BIN_EXE_tracejoin"))
+        .args(["probe", &server.url("/"), "--every", "100ms", "--json", "--server", &taken.url("")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let child = command.expect("the binary runs");
+    while server.received().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).expect("it runs");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("a signal");
+    let output = child.wait_with_output().await.expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let summary = lines.pop().expect("a summary")["summary"].take();
+    let sent = server.received().len();
+    assert_eq!(summary["sent"], sent, "{summary}");
+    assert_eq!((&summary["results"]["ok"], &summary["abandoned"]), (&summary["sent"], &json!(0)), "{summary}");
+    let uploads = taken.received();
+    let records: usize = uploads.iter().map(|upload| upload.body.split(|byte| *byte == b'\n').count()).sum();
+    assert_eq!((records, lines.len()), (sent, sent));
+}
+
+/// A door that answers as if it had taken one record, whatever comes.
+fn taking_records() -> Script {
+    Script { steps: vec![send("{\"accepted\":1,\"duplicates\":0,\"rejected\":[]}")], ..Script::default() }
 }
 
 #[tokio::test]
