@@ -82,16 +82,20 @@ pub async fn run(args: PhasesArgs) -> anyhow::Result<ExitCode> {
 pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
     let groups = answer["groups"].as_array().context("the server's answer has no groups")?;
     let mut text = String::new();
-    for group in groups {
+    let told = |group: &&Value| group["n"] != 0;
+    for group in groups.iter().filter(told) {
         let labels = labels(&group["dimensions"]);
         let n = &group["n"];
         let heading = if labels.is_empty() { format!("n = {n}") } else { format!("{labels}: n = {n}") };
         text.push_str(&format!("{heading}\n{}\n\n", table(group, all)));
     }
-    if groups.is_empty() {
+    if !groups.iter().any(|group| told(&group)) {
         text.push_str("no requests of this result in this window; --result all counts failed and cut-off ones too\n\n");
     }
     text.push_str(&coverage(&answer["coverage"]));
+    if let Some(unsettled @ 1..) = answer["unsettled_records"].as_u64() {
+        text.push_str(&format!("{unsettled} records have come but are not joined yet: ask again in some seconds\n"));
+    }
     Ok(text)
 }
 
@@ -212,12 +216,15 @@ mod tests {
 
     #[test]
     fn an_empty_window_says_so() {
-        let text = report(&json!({"groups": [], "coverage": {"client_records": 0}}), false).expect("a report");
-        assert_eq!(
-            text,
-            "no requests of this result in this window; --result all counts failed and cut-off ones too\n\n\
-             joined 0 of 0 client records\n"
-        );
+        for groups in [json!([]), json!([{"dimensions": {}, "n": 0}])] {
+            let answer = json!({"groups": groups, "coverage": {"client_records": 0}, "unsettled_records": 3});
+            assert_eq!(
+                report(&answer, false).expect("a report"),
+                "no requests of this result in this window; --result all counts failed and cut-off ones too\n\n\
+                 joined 0 of 0 client records\n\
+                 3 records have come but are not joined yet: ask again in some seconds\n"
+            );
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod design;
 mod docs;
 mod events;
 mod ingest;
+mod integrations;
 mod joining;
 mod private_postgres;
 mod probe;
