@@ -12,7 +12,7 @@ pub struct IngestSettings {
     #[arg(long, env = "TRACEJOIN_OTLP_MAX_BODY_BYTES", value_name = "BYTES", default_value = "20MiB")]
     pub otlp_max_body_bytes: ByteSize,
 
-    /// Largest upload of client records, also after decompression
+    /// Largest upload of client records or event lines, also after decompression
     #[arg(long, env = "TRACEJOIN_RECORDS_MAX_BODY_BYTES", value_name = "BYTES", default_value = "64MiB")]
     pub records_max_body_bytes: ByteSize,
 
