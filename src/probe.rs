@@ -20,6 +20,6 @@ pub use client::{Client, HttpVersion, Limits, Trust};
 pub use exchange::Request;
 pub use failure::{Failure, SetupError};
 pub use observation::Observation;
-pub use rules::{DoneRule, Rules, Sequence, TokenKind};
+pub use rules::{DoneRule, NoPointer, Rules, Sequence, TokenKind, pointer};
 pub use usage::Usage;
 pub use watch::{Class, Seen};

@@ -3,10 +3,10 @@
 //! The built-in rules read the streams of OpenAI (chat, completions, responses), Anthropic, TGI, llama.cpp, Gemini and
 //! Cohere, and of all servers that speak one of these, vLLM and SGLang among them.
 
-use std::convert::Infallible;
 use std::str::FromStr;
 
 use serde_json::Value;
+use thiserror::Error;
 
 use super::usage::Usage;
 use crate::sse::Event;
@@ -35,13 +35,26 @@ pub enum DoneRule {
     Never,
 }
 
-impl FromStr for DoneRule {
-    type Err = Infallible;
+/// A text that is no JSON pointer would match nothing, ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a JSON pointer begins with /, as /choices/0/delta/content does")]
+pub struct NoPointer;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+/// Reads a JSON pointer (RFC 6901).
+///
+/// # Errors
+/// A text that is none.
+pub fn pointer(text: &str) -> Result<String, NoPointer> {
+    if text.starts_with('/') { Ok(text.to_owned()) } else { Err(NoPointer) }
+}
+
+impl FromStr for DoneRule {
+    type Err = NoPointer;
+
+    fn from_str(text: &str) -> Result<Self, NoPointer> {
         Ok(match text.split_once(':') {
             Some(("event", name)) => Self::Name(name.to_owned()),
-            Some(("pointer", pointer)) => Self::Pointer(pointer.to_owned()),
+            Some(("pointer", place)) => Self::Pointer(pointer(place)?),
             _ if text == "never" => Self::Never,
             _ => Self::Data(text.to_owned()),
         })
@@ -58,10 +71,10 @@ pub enum Sequence {
 }
 
 impl FromStr for Sequence {
-    type Err = Infallible;
+    type Err = NoPointer;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(if text == "id" { Self::Id } else { Self::Pointer(text.to_owned()) })
+    fn from_str(text: &str) -> Result<Self, NoPointer> {
+        Ok(if text == "id" { Self::Id } else { Self::Pointer(pointer(text)?) })
     }
 }
 

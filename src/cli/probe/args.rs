@@ -15,7 +15,7 @@ use super::header;
 use super::prompt::{Form, Prompts, Template};
 use crate::cli::api::{Api, ServerArgs};
 use crate::model::Dimension;
-use crate::probe::{Client, DoneRule, HttpVersion, Limits, Request, Rules, Sequence, Trust};
+use crate::probe::{Client, DoneRule, HttpVersion, Limits, Request, Rules, Sequence, Trust, pointer};
 
 /// Measures a streamed answer: setup, first event, first token, rhythm, end.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ struct RequestArgs {
 #[command(next_help_heading = "Reading the stream")]
 struct ReadingArgs {
     /// JSON pointer to the text of an event; repeat it for more [default: those of OpenAI, Anthropic, TGI and others]
-    #[arg(long, value_name = "POINTER")]
+    #[arg(long, value_name = "POINTER", value_parser = pointer)]
     content: Vec<String>,
     /// Name of the events that carry tokens; repeat it for more [default: any]
     #[arg(long = "token-event", value_name = "NAME")]

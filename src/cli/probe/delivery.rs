@@ -16,6 +16,8 @@ use crate::cli::record_line::RecordLine;
 /// Records that wait while the server is away. What comes on top is counted as not delivered.
 const WAITING: usize = 10_000;
 const BATCH: usize = 500;
+/// Between two series of tries.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What became of the records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -102,7 +104,10 @@ async fn deliver(uploader: Uploader, mut waiting: mpsc::Receiver<Vec<u8>>) -> De
                     delivered.reason = Some(format!("{error:#}"));
                     return delivered;
                 }
-                Err(error) => eprintln!("tracejoin: records wait: {error:#}"),
+                Err(error) => {
+                    eprintln!("tracejoin: records wait: {error:#}");
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
     }

@@ -126,6 +126,8 @@ fn rules_can_be_set() {
     let numbered = Event { id: Some("12".to_owned()), data: "x".to_owned(), ..Event::default() };
     assert_eq!(rules.read(&numbered).sequence, Some(12));
     assert!(rules.expect_done());
+    assert_eq!("pointer:last".parse::<DoneRule>(), Err(NoPointer));
+    assert_eq!("sequence_number".parse::<Sequence>(), Err(NoPointer));
     assert!(!Rules { done: vec!["never".parse().expect("a rule")], ..rules }.expect_done());
 }
 
