@@ -7,7 +7,7 @@ use chrono::SecondsFormat;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::model::{Dimension, Nanos, ResultClass, SpanId, TraceId, UnixNanos};
+use crate::model::{Dimension, Nanos, ResultClass, SpanId, StreamSummary, TraceId, UnixNanos};
 
 /// One client record. Its fields are those that `POST /api/v1/records` takes; `docs/api.md` says what each means.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -154,24 +154,58 @@ pub struct StreamLine {
     /// Sequence numbers that never came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_seq: Option<i64>,
+    /// Business events that came in bursts after a silence; 0 where nothing speaks for a buffer on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffered_events: Option<i64>,
+    /// The median silence before such a burst.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_silence_ms: Option<Millis>,
+    /// The median number of events in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_burst: Option<i64>,
 }
 
 impl StreamLine {
-    /// The gaps of one answer, in any order; quantiles are nearest ranks. Without a gap nothing is told of them.
-    pub fn with_gaps(mut self, mut gaps: Vec<Nanos>) -> Self {
-        gaps.sort_unstable();
-        let Some(longest) = gaps.last().copied() else { return self };
-        let rank = |per_cent: usize| Some(Millis(gaps[(gaps.len() * per_cent).div_ceil(100) - 1]));
-        self.p50_gap_ms = rank(50);
-        self.p95_gap_ms = rank(95);
-        self.p99_gap_ms = rank(99);
-        self.max_gap_ms = Some(Millis(longest));
-        self.gaps_over_1s = Some(gaps.iter().filter(|gap| **gap > STALL).count() as i64);
-        self
+    /// What the arrivals of the business events tell, since the request was sent and in order.
+    pub fn of_arrivals(times: &[Nanos]) -> Self {
+        let StreamSummary {
+            business_events,
+            p50_gap,
+            p95_gap,
+            p99_gap,
+            max_gap,
+            gaps_over_1s,
+            last_event,
+            buffered_events,
+            buffer_silence,
+            buffer_burst,
+            ..
+        } = StreamSummary::of_arrivals(times);
+        Self {
+            business_events,
+            p50_gap_ms: p50_gap.map(Millis),
+            p95_gap_ms: p95_gap.map(Millis),
+            p99_gap_ms: p99_gap.map(Millis),
+            max_gap_ms: max_gap.map(Millis),
+            gaps_over_1s,
+            last_event_ms: last_event.map(Millis),
+            buffered_events,
+            buffer_silence_ms: buffer_silence.map(Millis),
+            buffer_burst,
+            ..Self::default()
+        }
+    }
+
+    /// The same of the first arrival and the gaps after it, in their order.
+    pub fn of_gaps(first: Nanos, gaps: &[Nanos]) -> Self {
+        let mut at = first;
+        let later = gaps.iter().map(|gap| {
+            at += *gap;
+            at
+        });
+        Self::of_arrivals(&std::iter::once(first).chain(later).collect::<Vec<_>>())
     }
 }
-
-const STALL: Nanos = Nanos(1_000_000_000);
 
 /// A duration that is written in milliseconds, as a decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,11 +281,13 @@ mod tests {
 
     #[test]
     fn gaps_are_told_by_nearest_ranks() {
-        let gaps = (1..=20).map(|n| Nanos(n * 100_000_000)).collect();
-        let line = StreamLine::default().with_gaps(gaps);
+        let gaps: Vec<Nanos> = (1..=20).map(|n| Nanos(n * 100_000_000)).collect();
+        let line = StreamLine::of_gaps(Nanos(50_000_000), &gaps);
         let told = [line.p50_gap_ms, line.p95_gap_ms, line.p99_gap_ms, line.max_gap_ms];
         assert_eq!(told, [1_000.0, 1_900.0, 2_000.0, 2_000.0].map(millis));
-        assert_eq!(line.gaps_over_1s, Some(10));
-        assert_eq!(StreamLine::default().with_gaps(Vec::new()), StreamLine::default());
+        assert_eq!((line.business_events, line.gaps_over_1s, line.buffered_events), (Some(21), Some(10), Some(0)));
+        assert_eq!(line.last_event_ms, millis(21_050.0));
+        let nothing = StreamLine { business_events: Some(0), ..StreamLine::default() };
+        assert_eq!(StreamLine::of_arrivals(&[]), nothing);
     }
 }

@@ -297,6 +297,8 @@ impl Trace {
         let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
         let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
         let stream = record.and_then(|record| record.stream);
+        let rhythm = stream.and_then(|stream| stream.suspected_buffering(record?.ttft));
+        flags.set_if(rhythm == Some(true), Flag::SuspectedBuffering);
         Request {
             trace_id: self.trace_id,
             server_trace: None,

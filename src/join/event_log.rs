@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::identity::{self, Claimant};
-use crate::model::{ClientRecord, EventKind, Gaps, Nanos, ResultClass, StreamEvent, StreamSummary, TraceId, UnixNanos};
+use crate::model::{ClientRecord, EventKind, Nanos, ResultClass, StreamEvent, StreamSummary, TraceId, UnixNanos};
 use crate::store::{ReceivedLog, ReceivedRecord};
 
 /// The lines of one request, each once.
@@ -144,7 +144,7 @@ impl Log {
                 missing_seq: if open { None } else { self.missing() },
                 last_event: from_start(times.last().copied()),
                 tokens_after_first: after_first,
-                ..gaps(&times)
+                ..arrivals(&times, started)
             },
         }
     }
@@ -172,17 +172,11 @@ fn batched(business: &[&StreamEvent]) -> Option<i64> {
     told.then(|| business.iter().filter(|line| line.batched == Some(true)).count() as i64)
 }
 
-/// The gaps between events at these times.
-fn gaps(times: &[Nanos]) -> StreamSummary {
-    let gaps = Gaps::between(times);
-    StreamSummary {
-        p50_gap: gaps.map(|gaps| gaps.p50),
-        p95_gap: gaps.map(|gaps| gaps.p95),
-        p99_gap: gaps.map(|gaps| gaps.p99),
-        max_gap: gaps.map(|gaps| gaps.max),
-        gaps_over_1s: (!times.is_empty()).then(|| gaps.map_or(0, |gaps| gaps.over_1s)),
-        ..StreamSummary::default()
-    }
+/// What the arrivals of events at these times tell; without a start, the wait for the first is not known.
+fn arrivals(times: &[Nanos], started: Option<Nanos>) -> StreamSummary {
+    let Some(origin) = started.or_else(|| times.first().copied()) else { return StreamSummary::default() };
+    let since: Vec<Nanos> = times.iter().map(|time| *time - origin).collect();
+    StreamSummary::of_arrivals(&since)
 }
 
 impl Told {
@@ -204,6 +198,9 @@ impl Told {
             missing_seq,
             last_event,
             tokens_after_first,
+            buffered_events,
+            buffer_silence,
+            buffer_burst,
         } = self.stream;
         let stream = record.stream.get_or_insert_default();
         stream.business_events = stream.business_events.or(business_events);
@@ -218,6 +215,9 @@ impl Told {
         stream.missing_seq = stream.missing_seq.or(missing_seq);
         stream.last_event = stream.last_event.or(last_event);
         stream.tokens_after_first = stream.tokens_after_first.or(tokens_after_first);
+        stream.buffered_events = stream.buffered_events.or(buffered_events);
+        stream.buffer_silence = stream.buffer_silence.or(buffer_silence);
+        stream.buffer_burst = stream.buffer_burst.or(buffer_burst);
     }
 
     /// The log as the client's observation.

@@ -88,6 +88,8 @@ flags! {
     TraceIdUnknown = 28, "trace_id_unknown";
     /// Several client records or several server traces carry the request id: no one is joined by it.
     RequestIdAmbiguous = 29, "request_id_ambiguous";
+    /// The events of the stream were held back on the way, and came in bursts.
+    SuspectedBuffering = 30, "suspected_buffering";
 }
 
 impl fmt::Display for Flag {

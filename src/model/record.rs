@@ -136,6 +136,13 @@ pub struct StreamSummary {
     pub last_event: Option<Nanos>,
     /// Tokens that came after the first business event, where event token counts are known.
     pub tokens_after_first: Option<i64>,
+    /// Business events that came in bursts after a silence, as out of a buffer on the way; 0 where nothing speaks for
+    /// one. Only who saw all arrivals can tell.
+    pub buffered_events: Option<i64>,
+    /// The median silence before such a burst.
+    pub buffer_silence: Option<Nanos>,
+    /// The median number of events in one.
+    pub buffer_burst: Option<i64>,
 }
 
 impl StreamSummary {
@@ -147,6 +154,11 @@ impl StreamSummary {
     /// Business events that arrived in a batch by all of them.
     pub fn batched_share(&self) -> Option<f64> {
         share(self.batched_events?, self.business_events?)
+    }
+
+    /// Business events that came out of a buffer on the way by all of them.
+    pub fn buffered_share(&self) -> Option<f64> {
+        share(self.buffered_events?, self.business_events?)
     }
 }
 

@@ -4,7 +4,10 @@
 //! it held: the events of many steps arrive within an instant. A network that stalls does so too, but rarely; a buffer
 //! does it again and again, until most of the answer has come in bursts.
 
+use super::record::StreamSummary;
 use super::time::Nanos;
+
+mod summary;
 
 /// Events nearer to one another than this came out of one buffer, or out of one read.
 const TOGETHER: Nanos = Nanos(2_000_000);
@@ -62,7 +65,9 @@ impl Gaps {
 /// What speaks for a buffer on the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffering {
-    /// Events that came in bursts after a silence, by all events.
+    /// Events that came in bursts after a silence.
+    pub events: usize,
+    /// The same by all events.
     pub share: f64,
     /// The median silence before a burst.
     pub silence: Nanos,
@@ -95,7 +100,29 @@ pub fn buffering(times: &[Nanos]) -> Option<Buffering> {
     }
     let silence = median(bursts.iter().map(|burst| burst.silence).collect())?;
     let burst = median(bursts.iter().map(|burst| burst.events).collect())?;
-    Some(Buffering { share, silence, burst })
+    Some(Buffering { events: held, share, silence, burst })
+}
+
+impl StreamSummary {
+    /// What the arrivals of the business events tell. `times` are since the request was sent, in order.
+    pub fn of_arrivals(times: &[Nanos]) -> Self {
+        let gaps = Gaps::between(times);
+        let buffering = buffering(times);
+        let held = || buffering.map_or(0, |buffering| buffering.events as i64);
+        Self {
+            business_events: Some(times.len() as i64),
+            p50_gap: gaps.map(|gaps| gaps.p50),
+            p95_gap: gaps.map(|gaps| gaps.p95),
+            p99_gap: gaps.map(|gaps| gaps.p99),
+            max_gap: gaps.map(|gaps| gaps.max),
+            gaps_over_1s: (!times.is_empty()).then(|| gaps.map_or(0, |gaps| gaps.over_1s)),
+            last_event: times.last().copied(),
+            buffered_events: (times.len() >= MIN_EVENTS).then(held),
+            buffer_silence: buffering.map(|buffering| buffering.silence),
+            buffer_burst: buffering.map(|buffering| buffering.burst as i64),
+            ..Self::default()
+        }
+    }
 }
 
 /// The events by runs, each with the silence before it.

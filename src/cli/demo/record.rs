@@ -56,14 +56,14 @@ fn result(call: &Call) -> ResultClass {
 fn stream(call: &Call) -> Option<StreamLine> {
     let first = call.client_first_token()?;
     let gap = Nanos((call.client_duration() - first).0 / call.output_tokens.max(1));
-    let gaps = (1..call.output_tokens).map(|_| gap).collect();
-    let told = StreamLine {
+    let gaps: Vec<Nanos> = (1..call.output_tokens).map(|_| gap).collect();
+    Some(StreamLine {
         business_events: Some(call.output_tokens),
         batched_events: Some(0),
         done_received: Some(true),
         last_seq: Some(call.output_tokens),
         missing_seq: Some(0),
-        ..StreamLine::default()
-    };
-    Some(told.with_gaps(gaps))
+        last_event_ms: None,
+        ..StreamLine::of_gaps(first, &gaps)
+    })
 }

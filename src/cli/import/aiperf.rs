@@ -130,10 +130,10 @@ fn own_timing(trace: &TraceData) -> Option<Value> {
 
 /// Gaps between chunks with content; AIPerf has no metric of the first token where an answer is not streamed.
 fn stream(exported: &Exported) -> Option<StreamLine> {
-    exported.duration("time_to_first_token")?;
+    let first = exported.duration("time_to_first_token")?;
     let gaps = exported.durations("inter_chunk_latency").unwrap_or_default();
-    let business_events = Some(gaps.len() as i64 + 1);
-    Some(StreamLine { business_events, ..StreamLine::default() }.with_gaps(gaps))
+    // When the last one came, AIPerf's own latency tells better than a sum of gaps.
+    Some(StreamLine { last_event_ms: None, ..StreamLine::of_gaps(first, &gaps) })
 }
 
 fn status(exported: &Exported) -> Option<i64> {

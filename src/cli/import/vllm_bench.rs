@@ -86,7 +86,7 @@ fn record(run: &Run, index: usize, started_at: Option<UnixNanos>) -> RecordLine 
         streaming: ttft.is_some().then_some(true),
         input_tokens: count(&run.input_lens, index),
         output_tokens: count(&run.output_lens, index).filter(|_| wall.is_some()),
-        stream: ttft.map(|_| stream(run, index, wall)),
+        stream: ttft.map(|ttft| stream(run, index, ttft, wall)),
         ..RecordLine::default()
     };
     if let Some(model) = &run.model_id {
@@ -107,11 +107,11 @@ fn outcome(line: &mut RecordLine, error: &str) {
     fault::read(error).note(line);
 }
 
-fn stream(run: &Run, index: usize, wall: Option<Nanos>) -> StreamLine {
-    let Some(itls) = &run.itls else { return StreamLine { last_event_ms: wall.map(Millis), ..StreamLine::default() } };
+fn stream(run: &Run, index: usize, ttft: Nanos, wall: Option<Nanos>) -> StreamLine {
+    let last_event_ms = wall.map(Millis);
+    let Some(itls) = &run.itls else { return StreamLine { last_event_ms, ..StreamLine::default() } };
     let gaps: Vec<Nanos> = itls[index].iter().filter_map(|gap| seconds(*gap)).collect();
-    let business_events = Some(gaps.len() as i64 + 1);
-    StreamLine { business_events, last_event_ms: wall.map(Millis), ..StreamLine::default() }.with_gaps(gaps)
+    StreamLine { last_event_ms, ..StreamLine::of_gaps(ttft, &gaps) }
 }
 
 fn seconds(seconds: f64) -> Option<Nanos> {

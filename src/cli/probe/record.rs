@@ -61,16 +61,13 @@ fn is_storable(id: &str) -> bool {
 
 fn stream(observation: &Observation) -> StreamLine {
     let seen = &observation.seen;
-    let line = StreamLine {
-        business_events: Some(seen.tokens.len() as i64),
+    StreamLine {
         batched_events: i64::try_from(seen.batched()).ok(),
-        last_event_ms: seen.tokens.last().copied().map(Millis),
         done_received: observation.done_received(),
         last_seq: seen.sequence.map(|sequence| sequence.last).filter(|last| *last >= 0),
         missing_seq: seen.sequence.map(|sequence| sequence.missing),
-        ..StreamLine::default()
-    };
-    line.with_gaps(seen.tokens.windows(2).map(|pair| pair[1] - pair[0]).collect())
+        ..StreamLine::of_arrivals(&seen.tokens)
+    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ fn the_figures_of_the_reference_case() {
             missing_seq: Some(0),
             last_event: Some(Nanos(1_290_700_000)),
             tokens_after_first: Some(16),
+            ..StreamSummary::default()
         }
     );
     assert_eq!((request.result, request.completeness), (Some(ResultClass::Truncated), Some(Completeness::NoEnd)));
@@ -260,4 +261,30 @@ proptest! {
         let logs = parts.into_iter().map(|part| arrived(Some("r"), part)).collect();
         prop_assert_eq!(only(with_logs(inputs(vec![], vec![]), logs)), whole);
     }
+}
+
+/// A log of ten bursts of eight events, 400 ms apart, or of the same events at an even pace.
+fn paced(bursts: bool) -> Vec<StreamEvent> {
+    let mut lines = vec![line(1, EventKind::Connect, 1_000_000, 0)];
+    for n in 0..80 {
+        let micros = if bursts { n / 8 * 400_000 + n % 8 * 100 } else { n * 50_000 };
+        lines.push(line(n + 2, EventKind::Business, 1_300_000 + micros, 1));
+    }
+    lines.push(done(82, 6_000_000));
+    lines
+}
+
+#[test]
+fn a_log_tells_a_buffer_on_the_way_with_its_evidence() {
+    let request = alone(paced(true));
+    assert!(request.flags.has(Flag::SuspectedBuffering));
+    let stream = request.stream.expect("a stream");
+    assert_eq!((stream.buffered_events, stream.buffered_share()), (Some(80), Some(1.0)));
+    assert_eq!((stream.buffer_silence, stream.buffer_burst), (Some(Nanos(399_300_000)), Some(8)));
+    assert!(stream.p50_gap < Some(Nanos(1_000_000)), "the median gap looks fine");
+
+    let request = alone(paced(false));
+    assert!(!request.flags.has(Flag::SuspectedBuffering));
+    let stream = request.stream.expect("a stream");
+    assert_eq!((stream.buffered_events, stream.buffer_silence, stream.buffer_burst), (Some(0), None, None));
 }

@@ -104,12 +104,12 @@ fn release(group: &mut [f64], at: f64) {
     group.fill(at);
 }
 
-#[test]
-fn the_published_table_is_what_the_rule_reaches() {
+/// How many streams of each kind a judge marks, as the page shows it.
+fn table(judge: impl Fn(&[Nanos]) -> bool) -> String {
     let mut table = String::from("| stream | marked | of |\n| --- | --- | --- |\n");
     let (mut hits, mut marked, mut buffered) = (0, 0, 0);
     for (kind, name) in KINDS {
-        let found = (0..STREAMS).filter(|seed| buffering(&stream(kind, *seed)).is_some()).count();
+        let found = (0..STREAMS).filter(|seed| judge(&stream(kind, *seed))).count();
         writeln!(table, "| {name} | {found} | {STREAMS} |").expect("a text takes all");
         marked += found;
         if kind.is_buffered() {
@@ -120,8 +120,59 @@ fn the_published_table_is_what_the_rule_reaches() {
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
     let (precision, recall) = (percent(hits, marked), percent(hits, buffered));
     writeln!(table, "\nPrecision {precision:.1} %, recall {recall:.1} %.").expect("a text takes all");
-    let page = include_str!("../../../docs/streaming.md");
-    assert!(page.contains(&table), "docs/streaming.md must hold this:\n{table}");
+    table
+}
+
+const PAGE: &str = include_str!("../../../docs/streaming.md");
+
+#[test]
+fn the_published_table_is_what_the_rule_reaches() {
+    let table = table(|times| buffering(times).is_some());
+    assert!(PAGE.contains(&table), "docs/streaming.md must hold this:\n{table}");
+}
+
+/// What a client that knows no `buffered_events` tells of a stream.
+fn summary(times: &[Nanos]) -> StreamSummary {
+    StreamSummary { buffered_events: None, ..StreamSummary::of_arrivals(times) }
+}
+
+#[test]
+fn the_published_table_of_summaries_is_what_their_rule_reaches() {
+    let table = table(|times| summary(times).suspected_buffering(Some(times[0])) == Some(true));
+    assert!(PAGE.contains(&table), "docs/streaming.md must hold this:\n{table}");
+}
+
+#[test]
+fn a_summary_is_judged_by_its_evidence_then_by_what_came_together() {
+    let steady = StreamSummary::of_arrivals(&at(&(0..40).map(|n| 300.0 + 20.0 * f64::from(n)).collect::<Vec<_>>()));
+    let ttft = Some(Nanos(300_000_000));
+    assert_eq!(steady.buffered_events, Some(0));
+    assert_eq!(steady.suspected_buffering(ttft), Some(false));
+    let told = StreamSummary { buffered_events: Some(40), ..steady };
+    assert_eq!(told.suspected_buffering(ttft), Some(true), "who saw the arrivals knows better");
+    let short = StreamSummary { business_events: Some(7), ..steady };
+    assert_eq!(short.suspected_buffering(ttft), None);
+    let nothing = StreamSummary { business_events: Some(40), ..StreamSummary::default() };
+    assert_eq!(nothing.suspected_buffering(ttft), None);
+}
+
+#[test]
+fn events_that_came_together_are_no_buffer_without_a_silence() {
+    let millis = |millis: i64| Some(Nanos(millis * 1_000_000));
+    let together = StreamSummary {
+        business_events: Some(200),
+        batched_events: Some(190),
+        p50_gap: Some(Nanos(40_000)),
+        p95_gap: millis(600),
+        p99_gap: millis(640),
+        max_gap: millis(700),
+        ..StreamSummary::default()
+    };
+    assert_eq!(together.suspected_buffering(millis(500)), Some(true));
+    let steps = StreamSummary { p95_gap: millis(30), p99_gap: millis(35), max_gap: millis(50), ..together };
+    assert_eq!(steps.suspected_buffering(millis(500)), Some(false), "an engine that emits several tokens a step");
+    let alone = StreamSummary { batched_events: Some(10), ..together };
+    assert_eq!(alone.suspected_buffering(millis(500)), Some(false), "most events came alone");
 }
 
 fn at(millis: &[f64]) -> Vec<Nanos> {

@@ -29,6 +29,9 @@ fn summary(fields: &mut Fields) -> Result<Option<StreamSummary>, FieldError> {
         missing_seq: stream.count("missing_seq")?,
         last_event: stream.millis("last_event_ms")?,
         tokens_after_first: stream.count("tokens_after_first")?,
+        buffered_events: stream.count("buffered_events")?,
+        buffer_silence: stream.millis("buffer_silence_ms")?,
+        buffer_burst: stream.count("buffer_burst")?,
     };
     if let Some(told) = stream.raw_text("completeness")? {
         complete(&stream, told.trim(), &mut summary)?;

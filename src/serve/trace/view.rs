@@ -307,6 +307,19 @@ pub struct StreamAnswer {
     pub last_event_ms: Option<f64>,
     /// Tokens that came after the first business event.
     pub tokens_after_first: Option<i64>,
+    /// Business events that came in bursts after a silence, as out of a buffer on the way: the evidence for the flag
+    /// `suspected_buffering`. 0 where nothing speaks for one, null where who measured could not tell.
+    #[serde(default)]
+    pub buffered_events: Option<i64>,
+    /// Their share of the business events.
+    #[serde(default)]
+    pub buffered_share: Option<f64>,
+    /// The median silence before such a burst.
+    #[serde(default)]
+    pub buffer_silence_ms: Option<f64>,
+    /// The median number of events in one.
+    #[serde(default)]
+    pub buffer_burst: Option<i64>,
 }
 
 /// Speeds; null where a count or a time in them is not above zero.

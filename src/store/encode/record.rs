@@ -106,6 +106,12 @@ struct StreamBody {
     last_event: Option<i64>,
     #[prost(sint64, optional, tag = "12")]
     tokens_after_first: Option<i64>,
+    #[prost(sint64, optional, tag = "13")]
+    buffered_events: Option<i64>,
+    #[prost(sint64, optional, tag = "14")]
+    buffer_silence: Option<i64>,
+    #[prost(sint64, optional, tag = "15")]
+    buffer_burst: Option<i64>,
 }
 
 #[derive(Message)]
@@ -144,7 +150,8 @@ const DIMENSIONS: &[Dimension] = &[
 ];
 
 /// A digest of what makes a record the same one: its span id and its measured fields (design, section 6). Labels, the
-/// time of start, the request id and the error text may differ between two uploads of one record.
+/// time of start, the request id and the error text may differ between two uploads of one record; so may what a client
+/// concludes from the arrivals that it measured.
 pub(in crate::store) fn record_identity(record: &ClientRecord) -> i64 {
     let mut body = Body::of(record);
     body.request_id = None;
@@ -154,6 +161,11 @@ pub(in crate::store) fn record_identity(record: &ClientRecord) -> i64 {
     body.scenario = None;
     body.dimensions.clear();
     body.labels.clear();
+    if let Some(stream) = &mut body.stream {
+        stream.buffered_events = None;
+        stream.buffer_silence = None;
+        stream.buffer_burst = None;
+    }
     digest(&body.encode_to_vec())
 }
 
@@ -295,6 +307,9 @@ impl StreamBody {
             missing_seq: stream.missing_seq,
             last_event: raw(stream.last_event),
             tokens_after_first: stream.tokens_after_first,
+            buffered_events: stream.buffered_events,
+            buffer_silence: raw(stream.buffer_silence),
+            buffer_burst: stream.buffer_burst,
         }
     }
 
@@ -312,6 +327,9 @@ impl StreamBody {
             missing_seq: self.missing_seq,
             last_event: self.last_event.map(Nanos),
             tokens_after_first: self.tokens_after_first,
+            buffered_events: self.buffered_events,
+            buffer_silence: self.buffer_silence.map(Nanos),
+            buffer_burst: self.buffer_burst,
         }
     }
 }

@@ -9,8 +9,8 @@ fn nanos() -> impl Strategy<Value = Option<Nanos>> {
 }
 
 fn summary() -> impl Strategy<Value = StreamSummary> {
-    let counts = vec(option::of(any::<i64>()), 6);
-    (counts, vec(nanos(), 5), option::of(any::<bool>())).prop_map(|(counts, times, done_received)| StreamSummary {
+    let counts = vec(option::of(any::<i64>()), 8);
+    (counts, vec(nanos(), 6), option::of(any::<bool>())).prop_map(|(counts, times, done_received)| StreamSummary {
         business_events: counts[0],
         batched_events: counts[1],
         p50_gap: times[0],
@@ -23,6 +23,9 @@ fn summary() -> impl Strategy<Value = StreamSummary> {
         missing_seq: counts[4],
         last_event: times[4],
         tokens_after_first: counts[5],
+        buffered_events: counts[6],
+        buffer_silence: times[5],
+        buffer_burst: counts[7],
     })
 }
 

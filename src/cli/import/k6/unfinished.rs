@@ -30,14 +30,10 @@ impl Stream {
         let start = self.start.unwrap_or(start);
         line.streaming = Some(true);
         line.started_at = Some(start);
-        let (Some(first), Some(last)) = (self.events.first(), self.events.last()) else { return };
-        line.ttft_ms = Some(Millis((*first - start).max(Nanos::ZERO)));
-        let told = StreamLine {
-            business_events: i64::try_from(self.events.len()).ok(),
-            last_event_ms: Some(Millis((*last - start).max(Nanos::ZERO))),
-            ..StreamLine::default()
-        };
-        line.stream = Some(told.with_gaps(self.events.windows(2).map(|pair| pair[1] - pair[0]).collect()));
+        let arrivals: Vec<Nanos> = self.events.iter().map(|at| (*at - start).max(Nanos::ZERO)).collect();
+        let Some(first) = arrivals.first() else { return };
+        line.ttft_ms = Some(Millis(*first));
+        line.stream = Some(StreamLine::of_arrivals(&arrivals));
     }
 }
 

@@ -150,6 +150,10 @@ impl From<&StreamSummary> for StreamAnswer {
             missing_seq: stream.missing_seq,
             last_event_ms: ms(stream.last_event),
             tokens_after_first: stream.tokens_after_first,
+            buffered_events: stream.buffered_events,
+            buffered_share: stream.buffered_share(),
+            buffer_silence_ms: ms(stream.buffer_silence),
+            buffer_burst: stream.buffer_burst,
         }
     }
 }
