@@ -118,8 +118,12 @@ struct Subtree {
     timeline: Timeline,
     tells_generation: bool,
     /// What spans of an engine in it tell.
-    stages: Vec<Paint>,
+    stages: Vec<Stage>,
 }
+
+/// What a span of an engine tells, and whether that engine's own request span holds it: then it is that request's, and
+/// says nothing of a request around it.
+type Stage = (Paint, bool);
 
 struct Painter<'a> {
     forest: &'a Forest,
@@ -214,13 +218,18 @@ impl Painter<'_> {
         flags: &mut Flags,
     ) -> Subtree {
         let claims_before = claims.len();
-        let mut stages: Vec<Paint> = Vec::new();
+        let mut stages: Vec<Stage> = Vec::new();
         for (_, subtree) in &children {
             stages.extend(&subtree.stages);
         }
-        let own = self.own_layer(place, &stages, claims, flags);
+        let request = self.forest.node(place).reading.role == Role::Engine;
+        let of_this = stages.iter().filter(|(_, of_another)| !(request && *of_another));
+        let own = self.own_layer(place, &of_this.map(|(paint, _)| *paint).collect::<Vec<_>>(), claims, flags);
         if self.forest.node(place).is_engine() {
-            stages.extend(claims[claims_before..].iter().map(|claim| claim.paint));
+            stages.extend(claims[claims_before..].iter().map(|claim| (claim.paint, false)));
+        }
+        if request {
+            stages.iter_mut().for_each(|(_, of_another)| *of_another = true);
         }
         stages.sort_unstable();
         stages.dedup();

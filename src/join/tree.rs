@@ -369,7 +369,7 @@ impl Forest {
             (Some(around), Some(within)) => !around.contains(within),
             _ => false,
         };
-        inner.span.kind == SpanKind::Server && outer.span.kind == SpanKind::Client && outside
+        inner.is_server() && outer.span.kind == SpanKind::Client && outside
     }
 
     /// Start of the first body part and end of the last that a server span's application wrote.

@@ -71,7 +71,7 @@ struct Dialect {
 const DIALECTS: &[Dialect] = &[
     Dialect {
         name: "sglang",
-        recognised_by: "Req … with rid, module or SGLang's scope; its stage names",
+        recognised_by: "Req … with rid, module or SGLang's scope or service; its stage names",
         read: sglang::read,
         keys: sglang::KEYS,
         events: &[],
@@ -99,21 +99,21 @@ const DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "tensorrt-llm",
-        recognised_by: "scope trt.llm, gen_ai.latency.kv_cache_transfer_time, its events",
+        recognised_by: "scope trt.llm, a request span in its service, gen_ai.latency.kv_cache_transfer_time, its events",
         read: tensorrt_llm::read,
         keys: tensorrt_llm::KEYS,
         events: tensorrt_llm::EVENTS,
     },
     Dialect {
         name: "vllm",
-        recognised_by: "llm_request, omni_request, vllm.request, or gen_ai.latency.time_in_*",
+        recognised_by: "llm_request, omni_request, vllm.request of kind SERVER or in vLLM's scope; gen_ai.latency.time_in_*",
         read: vllm::read,
         keys: vllm::KEYS,
         events: &[],
     },
     Dialect {
         name: "envoy-ai-gateway",
-        recognised_by: "scope envoyproxy/ai-gateway",
+        recognised_by: "scope envoyproxy/ai-gateway, service ai-gateway",
         read: envoy_ai_gateway::read,
         keys: &[],
         events: &[],
@@ -141,7 +141,7 @@ const DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "dynamo",
-        recognised_by: "http-request and engine.generate in Dynamo's scope, service or module; router.route_request, handle_payload",
+        recognised_by: "http-request and engine.generate in Dynamo's scope, service or module or with its attributes; router.route_request, handle_payload",
         read: dynamo::read,
         keys: dynamo::KEYS,
         events: &[],
@@ -162,7 +162,7 @@ const DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "litellm",
-        recognised_by: "Received Proxy Server Request, litellm_request, litellm.preprocessing.duration_ms, LiteLLM's scope",
+        recognised_by: "Received Proxy Server Request, litellm_request, litellm.preprocessing.duration_ms, LiteLLM's scope or service",
         read: litellm::read,
         keys: litellm::KEYS,
         events: &[],

@@ -235,3 +235,8 @@ fn streaming_and_rates() {
 fn systems_in_their_own_languages() {
     check(include_str!("design/systems.json"));
 }
+
+#[test]
+fn traps_of_real_systems() {
+    check(include_str!("design/traps.json"));
+}

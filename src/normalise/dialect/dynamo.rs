@@ -13,8 +13,15 @@ const DIALECT: &str = "dynamo";
 const REQUEST_ID: &str = "x_dynamo_request_id";
 const DISAGGREGATED_ROLE: &str = "disagg_role";
 
+/// What the root tells of the request that it got. A service may have any name, and the scope may not be exported.
+const ROOT_TELLS: &[&str] = &[REQUEST_ID, "x_request_id", "method"];
+
+/// What the worker's span tells, and spans of that name elsewhere do not.
+const GENERATE_TELLS: &[&str] = &[DISAGGREGATED_ROLE, "ttft_ms"];
+
 /// The attributes it reads.
-pub const KEYS: &[&str] = &[REQUEST_ID, DISAGGREGATED_ROLE, "model", "input_tokens", "output_tokens"];
+pub const KEYS: &[&str] =
+    &[REQUEST_ID, "x_request_id", "method", DISAGGREGATED_ROLE, "ttft_ms", "model", "input_tokens", "output_tokens"];
 
 const ROOT: &str = "http-request";
 const GENERATE: &str = "engine.generate";
@@ -27,10 +34,10 @@ const ENVELOPES: &[NameRule] = &[
 
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
-    if span.name == ROOT && (in_dynamo(span) || span.attributes.has(REQUEST_ID)) {
+    if span.name == ROOT && (in_dynamo(span) || tells(span, ROOT_TELLS)) {
         return Some(Reading { root: true, ..Reading::of(DIALECT, ROOT) });
     }
-    if span.name == GENERATE && (in_dynamo(span) || span.attributes.has(DISAGGREGATED_ROLE)) {
+    if span.name == GENERATE && (in_dynamo(span) || tells(span, GENERATE_TELLS)) {
         return Some(generate(span));
     }
     NameRule::find(ENVELOPES, &span.name).map(|rule| rule.reading(DIALECT))
@@ -60,6 +67,10 @@ fn generate(span: &Span) -> Reading {
 
 fn in_dynamo(span: &Span) -> bool {
     origin::names(span, &[DIALECT])
+}
+
+fn tells(span: &Span, keys: &[&str]) -> bool {
+    keys.iter().any(|key| span.attributes.has(key))
 }
 
 #[cfg(test)]

@@ -14,9 +14,12 @@ const DIALECT: &str = "envoy-ai-gateway";
 
 const SCOPE: &str = "envoyproxy/ai-gateway";
 
+/// What the service is called unless told otherwise: a pipeline may drop the scope.
+const SERVICE: &str = "ai-gateway";
+
 /// Reads one span. Tool traffic passes here too, and is no call of a model.
 pub fn read(span: &Span) -> Option<Reading> {
-    if span.scope.name != SCOPE {
+    if span.scope.name != SCOPE && span.resource.service() != SERVICE {
         return None;
     }
     let call = openinference::read(span).or_else(|| genai::read(span))?;

@@ -13,9 +13,12 @@ const SYSTEM: &str = "gen_ai.system";
 /// The attributes by which calls are recognised.
 pub const KEYS: &[&str] = &[OPERATION, PROVIDER, SYSTEM];
 
-/// Operations that ask a model. Others (agents, tools, workflows) hold calls and much else, and own no time.
+/// Operations that ask a model.
 const MODEL_OPERATIONS: &[&str] =
     &["chat", "text_completion", "completion", "generate_content", "embeddings", "embedding", "responses", "rerank"];
+
+/// Operations that hold calls and much else, by the end of their names: they own no time.
+const HOLDING: &[&str] = &["agent", "tool", "workflow", "task", "plan"];
 
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
@@ -28,11 +31,14 @@ pub fn read(span: &Span) -> Option<Reading> {
 }
 
 fn call_rule(span: &Span) -> Option<&'static str> {
-    if let Some(operation) = span.attributes.get(OPERATION).and_then(scalar::text) {
-        return MODEL_OPERATIONS.contains(&operation.as_ref()).then_some("model operation");
+    let operation = span.attributes.get(OPERATION).and_then(scalar::text).unwrap_or_default();
+    if MODEL_OPERATIONS.contains(&operation.as_ref()) {
+        return Some("model operation");
     }
     let provider = span.attributes.has(PROVIDER) || span.attributes.has(SYSTEM);
-    (span.kind == SpanKind::Client && provider).then_some("client span with a provider")
+    let holds = HOLDING.iter().any(|word| operation.ends_with(word));
+    // Systems have operations of their own beside those of the conventions.
+    (span.kind == SpanKind::Client && provider && !holds).then_some("client span with a provider")
 }
 
 #[cfg(test)]
@@ -51,6 +57,20 @@ mod tests {
             let reading = dialect::read(&sample::span(name, kind, 5, &[(key, sample::text(value))]));
             assert_eq!((reading.phase, reading.genai_client), (Some(ServerPhase::Provider), true), "{name}");
             assert_eq!(reading.dialect, DIALECT, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_systems_own_operation_is_a_call_where_it_names_a_provider() {
+        for (operation, phase) in [
+            ("image_generation", Some(ServerPhase::Provider)),
+            ("invoke_agent", None),
+            ("execute_tool", None),
+            ("invoke_workflow", None),
+        ] {
+            let attributes = [(OPERATION, sample::text(operation)), (PROVIDER, sample::text("openai"))];
+            let reading = dialect::read(&sample::span("x", SpanKind::Client, 5, &attributes));
+            assert_eq!(reading.phase, phase, "{operation}");
         }
     }
 

@@ -37,7 +37,7 @@ const OWN_NAMES: &[NameRule] = &[
     NameRule::new("Failed Proxy Server Request", Role::Plain, None, None),
 ];
 
-/// Names of whole spans: common words, so the scope or a service's attributes must tell too.
+/// Names of whole spans: common words, so the scope, the service or a service's attributes must tell too.
 const NAMES: &[NameRule] = &[
     NameRule::new("auth", Role::Plain, GATEWAY, None),
     NameRule::new("proxy_pre_call", Role::Plain, GATEWAY, None),
@@ -66,21 +66,25 @@ pub fn read(span: &Span) -> Option<Reading> {
         return Some(call(CALL));
     }
     let in_scope = span.scope.name.contains(DIALECT);
-    if !in_scope && !SERVICE.iter().all(|key| span.attributes.has(key)) {
-        return None;
-    }
-    if let Some(rule) = NameRule::find(NAMES, &span.name) {
+    let here =
+        || in_scope || span.resource.service().contains(DIALECT) || SERVICE.iter().all(|key| span.attributes.has(key));
+    if let Some(rule) = NameRule::find(NAMES, &span.name).filter(|_| here()) {
         return Some(rule.reading(DIALECT));
     }
-    if let Some(word) = FIRST_WORDS.iter().copied().find(|word| first_word(&span.name) == *word) {
+    if let Some(word) = FIRST_WORDS.iter().copied().find(|word| first_word(&span.name) == *word).filter(|_| here()) {
         return Some(Reading { phase: GATEWAY, ..Reading::of(DIALECT, word) });
     }
     let renamed = in_scope && span.kind == SpanKind::Internal && CALL_KEYS.iter().any(|key| span.attributes.has(key));
     renamed.then(|| call("renamed call"))
 }
 
+/// Of a statement, the store: what else has a point in its name is somebody else's.
 fn first_word(name: &str) -> &str {
-    name.split([' ', '.']).next().unwrap_or_default()
+    let word = name.split(' ').next().unwrap_or_default();
+    match word.split_once('.') {
+        Some((store @ ("redis" | "postgres"), _)) => store,
+        _ => word,
+    }
 }
 
 fn call(rule: &'static str) -> Reading {

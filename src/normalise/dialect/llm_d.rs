@@ -5,15 +5,17 @@
 //! is not read. `gateway.request` lasts as long as the stream that it watches, so it owns no time.
 
 use super::{NameRule, Reading, Role, SubPhase};
-use crate::model::{ServerPhase, Span};
+use crate::model::{ServerPhase, Span, SpanKind};
 
 const DIALECT: &str = "llm-d";
 
 const GATEWAY: Option<ServerPhase> = Some(ServerPhase::Gateway);
 const GENERATION: Option<ServerPhase> = Some(ServerPhase::Generation);
 
+const WATCHED: &str = "gateway.request";
+
 const NAMES: &[NameRule] = &[
-    NameRule::new("gateway.request", Role::Observer, None, None),
+    NameRule::new(WATCHED, Role::Observer, None, None),
     NameRule::new("gateway.request_orchestration", Role::Plain, GATEWAY, None),
     NameRule::new("llm_d.pd_proxy.request", Role::Plain, None, None),
     NameRule::new("llm_d.pd_proxy.prefill", Role::Plain, GENERATION, Some(SubPhase::Prefill)),
@@ -23,7 +25,9 @@ const NAMES: &[NameRule] = &[
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if let Some(rule) = NameRule::find(NAMES, &span.name) {
-        return Some(rule.reading(DIALECT));
+        // An application's own span may be called so too, but it is not of kind SERVER.
+        let common = rule.name == WATCHED && span.kind != SpanKind::Server;
+        return (!common).then(|| rule.reading(DIALECT));
     }
     let picker = span.name.starts_with("llm_d.epp.");
     picker.then(|| Reading { phase: GATEWAY, ..Reading::of(DIALECT, "llm_d.epp.*") })
@@ -45,9 +49,15 @@ mod tests {
             ("llm_d.pd_proxy.prefill", GENERATION, Some(SubPhase::Prefill)),
             ("llm_d.pd_proxy.decode", GENERATION, Some(SubPhase::Decode)),
         ] {
-            let reading = dialect::read(&sample::span(name, SpanKind::Internal, 5, &[]));
+            let reading = dialect::read(&sample::span(name, SpanKind::Server, 5, &[]));
             assert_eq!((reading.phase, reading.sub, reading.dialect.as_ref()), (phase, sub, DIALECT), "{name}");
         }
+    }
+
+    #[test]
+    fn an_application_may_have_a_span_of_that_name() {
+        let reading = dialect::read(&sample::span(WATCHED, SpanKind::Internal, 5, &[]));
+        assert_eq!((reading.dialect.as_ref(), reading.role), ("", Role::Plain));
     }
 
     #[test]

@@ -35,7 +35,6 @@ const STAGES: &[NameRule] = &[
     NameRule::new("decode_forward", Role::EngineStage, GENERATION, DECODE),
     NameRule::new("decode_loop", Role::EngineStage, GENERATION, DECODE),
     NameRule::new("dc_dispatch", Role::EngineStage, None, None),
-    NameRule::new("request_process", Role::EngineStage, None, None),
     NameRule::new("prefill_prepare", Role::EngineStage, None, None),
     NameRule::new("prefill_bootstrap", Role::EngineStage, None, None),
     NameRule::new("prefill_transfer_kv_cache", Role::EngineStage, None, None),
@@ -46,8 +45,9 @@ const STAGES: &[NameRule] = &[
     NameRule::new("quick_finish", Role::EngineStage, None, None),
 ];
 
-/// Stages with names that others may have too: known by their scope only.
+/// Stages with names that others may have too: known by their scope or service only.
 const SCOPED_STAGES: &[NameRule] = &[
+    NameRule::new("request_process", Role::EngineStage, None, None),
     NameRule::new("tokenize", Role::EngineStage, None, None),
     NameRule::new("dispatch", Role::EngineStage, None, None),
     NameRule::new("process req", Role::EngineStage, None, None),
@@ -85,16 +85,15 @@ fn is_request(span: &Span) -> bool {
     let Some((_, id)) = span.name.rsplit_once("Req ") else { return false };
     let module = span.attributes.get(MODULE).and_then(scalar::text);
     let marked = span.attributes.has(RID) || module.is_some_and(|module| module.starts_with("sglang"));
-    marked || (in_scope(span) && !id.is_empty())
+    marked || (in_sglang(span) && !id.is_empty())
 }
 
 fn stage_rule(span: &Span) -> Option<&'static NameRule> {
-    NameRule::find(STAGES, &span.name)
-        .or_else(|| in_scope(span).then(|| NameRule::find(SCOPED_STAGES, &span.name)).flatten())
+    NameRule::find(STAGES, &span.name).or_else(|| NameRule::find(SCOPED_STAGES, &span.name).filter(|_| in_sglang(span)))
 }
 
-fn in_scope(span: &Span) -> bool {
-    span.scope.name.contains(DIALECT)
+fn in_sglang(span: &Span) -> bool {
+    span.scope.name.contains(DIALECT) || span.resource.service().contains(DIALECT)
 }
 
 /// `Scheduler [TP 0] (host:aaaa | pid:2)`.
@@ -128,7 +127,6 @@ mod tests {
             ("decode_waiting", QUEUE, None),
             ("prefill_forward", GENERATION, PREFILL),
             ("decode_forward", GENERATION, DECODE),
-            ("request_process", None, None),
             ("Scheduler [TP 0] (host:aaaa | pid:2)", None, None),
         ] {
             let reading = dialect::read(&sample::span(name, SpanKind::Internal, 80, &[]));
@@ -144,6 +142,9 @@ mod tests {
 
     #[test]
     fn common_names_need_the_scope() {
+        let process = sample::span("request_process", SpanKind::Internal, 80, &[]);
+        assert_eq!(dialect::read(&process).role, Role::Plain);
+        assert_eq!(dialect::read(&sample::with_scope(process, "sglang server")).role, Role::EngineStage);
         let span = sample::span("decode loop", SpanKind::Internal, 80, &[]);
         assert_eq!(dialect::read(&span).role, Role::Plain);
         assert_eq!(dialect::read(&sample::with_scope(span, "sglang")).phase, GENERATION);

@@ -7,7 +7,7 @@
 //! their names. Time spent on moving the key-value cache lies inside other phases, so it is told by nobody's name.
 
 use super::durations::EngineDurations;
-use super::{Reading, Role, vllm};
+use super::{Reading, Role, origin, vllm};
 use crate::model::Span;
 
 const DIALECT: &str = "tensorrt-llm";
@@ -22,6 +22,9 @@ pub const KEYS: &[&str] = &[KV_TRANSFER];
 pub const EVENTS: &[&str] =
     &["kv_cache_transfer_start", "kv_cache_transfer_end", "ctx_server.selected", "gen_server.selected"];
 
+/// What a service or a module may be called: without it a request's span passes for vLLM's, which tells its inference.
+const NAMES: &[&str] = &["tensorrt", "trtllm", "trt-llm", "trt_llm"];
+
 /// Server spans around the engine's: they hold it and own no time.
 const HOLDERS: &[&str] = &["disaggregated_request"];
 
@@ -31,7 +34,7 @@ pub fn read(span: &Span) -> Option<Reading> {
     if HOLDERS.contains(&span.name.as_str()) && (here || told(span)) {
         return Some(Reading::of(DIALECT, "server span"));
     }
-    if !(here || told(span)) || !vllm::is_request(span) {
+    if !vllm::is_request(span) || !(here || told(span) || origin::names(span, NAMES)) {
         return here.then(|| Reading::of(DIALECT, "inner span"));
     }
     let mut reading = Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, "request span") };

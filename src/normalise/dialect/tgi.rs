@@ -39,11 +39,10 @@ const STAGES: &[NameRule] = &[
 
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
-    let here = in_tgi(span);
     if let Some((name, streaming)) = HANDLERS.iter().find(|(name, _)| *name == span.name) {
-        return (here || tells_durations(span)).then(|| handler(span, name, *streaming));
+        return (in_tgi(span) || tells_durations(span)).then(|| handler(span, name, *streaming));
     }
-    here.then(|| NameRule::find(STAGES, &span.name).map(|rule| rule.reading(DIALECT))).flatten()
+    NameRule::find(STAGES, &span.name).filter(|_| in_tgi(span)).map(|rule| rule.reading(DIALECT))
 }
 
 fn handler(span: &Span, name: &'static str, streaming: Option<bool>) -> Reading {
@@ -60,8 +59,9 @@ fn handler(span: &Span, name: &'static str, streaming: Option<bool>) -> Reading 
     reading
 }
 
+/// Its short name stands in other words too, so a service must be called just that.
 fn in_tgi(span: &Span) -> bool {
-    origin::names(span, &["text-generation-inference", "text_generation"])
+    origin::names(span, &["text-generation-inference", "text_generation"]) || span.resource.service() == DIALECT
 }
 
 /// Handler names are common words, so without TGI's scope the form of the durations must tell.

@@ -8,7 +8,7 @@
 
 use super::durations::{EngineDurations, part};
 use super::{Anchor, FirstToken, FirstTokenSource, Laid, NameRule, Reading, Role, SubPhase};
-use crate::model::{Nanos, ServerPhase, Span};
+use crate::model::{Nanos, ServerPhase, Span, SpanKind};
 use crate::normalise::scalar;
 use crate::normalise::text::REDACTED;
 
@@ -130,10 +130,12 @@ fn sent_ids(span: &Span) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Whether it is an engine's span around a request, under vLLM's names.
+/// Whether it is an engine's span around a request, under vLLM's names. Applications have spans of the same names, but
+/// not of kind SERVER.
 pub fn is_request(span: &Span) -> bool {
     let told = || [QUEUE, PREFILL, DECODE, INFERENCE].iter().flatten().any(|key| span.attributes.has(key));
-    REQUESTS.contains(&span.name.as_str()) || told()
+    let named = REQUESTS.contains(&span.name.as_str());
+    (named && (span.kind == SpanKind::Server || in_vllm(span))) || told()
 }
 
 fn in_vllm(span: &Span) -> bool {
@@ -192,6 +194,16 @@ mod tests {
 
     fn laid(reading: &Reading) -> Vec<(ServerPhase, Option<SubPhase>, i64)> {
         reading.laid.iter().map(|laid| (laid.phase, laid.sub, laid.length.0 / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn an_application_may_have_a_span_of_that_name() {
+        let own = sample::span("llm_request", SpanKind::Internal, 1450, &[]);
+        let reading = dialect::read(&own);
+        assert_eq!((reading.dialect.as_ref(), reading.role, reading.root), ("", Role::Plain, false));
+        assert_eq!(dialect::read(&sample::with_scope(own, "vllm.tracing")).role, Role::Engine);
+        let server = sample::span("llm_request", SpanKind::Server, 1450, &[]);
+        assert_eq!(dialect::read(&server).role, Role::Engine);
     }
 
     #[test]
