@@ -148,8 +148,22 @@ impl Forest {
     fn link(&mut self, skipped: &HashMap<SpanId, Option<SpanId>>) {
         for place in 0..self.nodes.len() {
             let parent = self.nodes[place].span.parent;
-            self.nodes[place].parent = self.held_above(parent, skipped).filter(|up| *up != place);
+            self.nodes[place].parent = self.working_above(parent, skipped).filter(|up| *up != place);
         }
+    }
+
+    /// The span of that id, or the nearest one above it where that hands its work on.
+    fn working_above(&self, wanted: Option<SpanId>, skipped: &HashMap<SpanId, Option<SpanId>>) -> Option<Place> {
+        let mut found = self.held_above(wanted, skipped)?;
+        // A ring of such spans ends the search after as many steps as there are spans.
+        for _ in 0..self.nodes.len() {
+            let node = &self.nodes[found];
+            match self.held_above(node.span.parent, skipped).filter(|_| node.reading.hands_on) {
+                Some(above) => found = above,
+                None => break,
+            }
+        }
+        Some(found)
     }
 
     /// The span of that id, or the nearest one above it where that is noise.

@@ -179,13 +179,41 @@ async fn files_are_imported_as_their_rows_say() {
         let path = format!("/api/v1/traces/{}", trace_id(spans[2]));
         server.wait_for(&path, |answer| faults(&row, answer)).await;
     }
-    for row in rows("Clients") {
+    for (at, row) in rows("Clients").into_iter().enumerate() {
         for words in row.commands().into_iter().filter(|words| words[0] == "import") {
-            let (accepted, read) = import(&server, &words);
+            let run = format!("row-{at}");
+            let labels: &[&str] = if LABELLED.contains(&words[1]) { &["--run", &run] } else { &[] };
+            let (accepted, read) = import(&server, &[&words, labels].concat());
             let told = format!("{accepted} of {read} accepted");
             assert!(row.tried().contains(&told), "{}: {words:?} has {told}", row.system());
+            if !labels.is_empty() {
+                let path = format!("/api/v1/requests?from=2020-01-01T00:00:00Z&result=all&order=window_at&run={run}");
+                server.wait_for(&path, |answer| unlike(&row, answer)).await;
+            }
         }
     }
+}
+
+/// Importers that take a label for the run.
+const LABELLED: [&str; 5] = ["k6", "aiperf", "vllm-bench", "guidellm", "locust"];
+
+/// What the page calls the fields of a request that a client may have measured.
+const MEASURED: [(&str, &str, &str); 6] = [
+    ("duration", "client", "duration_ms"),
+    ("wall time", "client", "wall_ms"),
+    ("setup", "client", "setup_ms"),
+    ("headers", "client", "headers_ms"),
+    ("first token", "client", "ttft_ms"),
+    ("gaps", "stream", "p50_gap_ms"),
+];
+
+/// Where the requests of a run tell something else than the row says.
+fn unlike(row: &Row, answer: &Value) -> Vec<String> {
+    let requests = answer["requests"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = row.0[2].split(';').next().unwrap_or_default().split(", ").collect::<BTreeSet<_>>();
+    let told = |(_, section, key): &&(_, &str, &str)| requests.iter().any(|request| request[section][key].is_number());
+    let told = MEASURED.iter().filter(told).map(|(name, ..)| *name).collect();
+    if said == told { Vec::new() } else { vec![format!("{}: told are {told:?}, not {said:?}", row.system())] }
 }
 
 #[test]

@@ -135,6 +135,7 @@ pub fn read(span: &Span) -> Reading {
         client_end: if text("role") == Some("whole") { ClientEnd::Body } else { ClientEnd::Headers },
         root: text("role") == Some("engine"),
         holds_siblings: text("role") == Some("holder"),
+        hands_on: text("role") == Some("router"),
         ..Reading::default()
     }
 }

@@ -95,6 +95,32 @@ fn a_foreign_child_longer_than_its_parent_is_not_painted() {
 }
 
 #[test]
+fn what_hangs_under_a_span_that_hands_work_on_lies_in_the_one_above() {
+    let spans = vec![
+        span(1, 0, 0, 100).server(),
+        span(2, 1, 5, 10).role("router"),
+        span(3, 2, 8, 5).role("router"),
+        span(4, 3, 1_000, 80).of("other").phase("generation"),
+        span(5, 3, 2, 6).phase("gpu_queue"),
+    ];
+    let request = join_one(spans, record(100));
+    // 80 of another clock centred in the entry at 10-90, and a local span at its own place, both under the entry.
+    assert_eq!(phases(&request), [-1, 6, 80, 0, 0, 14]);
+    assert!(!request.flags.has(Flag::NegativeUpstream));
+}
+
+#[test]
+fn spans_that_hand_work_on_to_one_another_in_a_ring_do_no_harm() {
+    let spans = vec![
+        span(1, 0, 0, 100).server(),
+        span(2, 3, 5, 10).role("router"),
+        span(3, 2, 5, 10).role("router"),
+        span(4, 3, 20, 50).phase("generation"),
+    ];
+    assert_eq!(phases(&join_one(spans, record(100)))[5], 50);
+}
+
+#[test]
 fn a_server_span_outside_its_client_span_is_on_another_clock() {
     let spans = vec![
         span(1, 0, 0, 100).server(),

@@ -5,6 +5,9 @@ use crate::model::{Span, SpanKind};
 use crate::normalise::scalar;
 
 const METHODS: &[&str] = &["http.request.method", "http.method"];
+/// The scope of the spans that newer versions of FastAPI write themselves.
+const FASTAPI: &str = "fastapi";
+const FASTAPI_ENDPOINT: &str = "fastapi.endpoint";
 const ASGI_TYPE: &str = "asgi.event.type";
 
 /// The attributes by which its spans are recognised.
@@ -54,6 +57,10 @@ pub fn read(span: &Span) -> Option<Reading> {
         }
         None => {}
     }
+    if span.scope.name == FASTAPI && span.name == FASTAPI_ENDPOINT {
+        // It ends when the function returns, and a stream goes on after that.
+        return Some(Reading { hands_on: true, ..Reading::of("http", FASTAPI_ENDPOINT) });
+    }
     if !METHODS.iter().any(|key| span.attributes.has(key)) {
         return None;
     }
@@ -83,6 +90,14 @@ mod tests {
         }
         let number = [("http.method", sample::text("GET")), ("http.status_code", Value::Int(200))];
         assert_eq!(dialect::read(&sample::span("x", SpanKind::Client, 5, &number)).http_status, Some(200));
+    }
+
+    #[test]
+    fn fastapis_endpoint_may_end_before_the_stream_that_it_returned() {
+        let span = sample::span("fastapi.endpoint", SpanKind::Internal, 5, &[]);
+        assert!(!dialect::read(&span).hands_on, "only FastAPI's own");
+        let reading = dialect::read(&sample::with_scope(span, "fastapi"));
+        assert_eq!((reading.dialect.as_ref(), reading.hands_on, reading.role), ("http", true, Role::Plain));
     }
 
     #[test]

@@ -117,6 +117,9 @@ pub struct Reading {
     pub writes_response: bool,
     /// Whether spans beside it that lie inside it in time are its own work, though they name its parent as theirs.
     pub holds_siblings: bool,
+    /// Whether it hands the work on, and so may end while spans that name it as their parent go on: they are taken as
+    /// its parent's.
+    pub hands_on: bool,
     /// Durations that it tells of its inside: those laid from the start first, then those laid from the end, last
     /// first. A span inside that tells the same phase of the engine goes before them.
     pub laid: Vec<Laid>,
