@@ -76,6 +76,7 @@ impl Server {
             settle: settings.join.settle,
             deadline: settings.join.join_deadline,
             stream_quiet: settings.join.stream_quiet,
+            stream_hang: settings.join.stream_hang,
             span_limit: limits.spans_per_trace,
             read: Arc::new(move |span: &Span| reader.read(span)),
         };

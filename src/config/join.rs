@@ -18,4 +18,9 @@ pub struct JoinSettings {
     #[arg(long, env = "TRACEJOIN_STREAM_QUIET", value_name = "DURATION", default_value = "30s",
           value_parser = humantime::parse_duration)]
     pub stream_quiet: Duration,
+
+    /// Pause of a stream from which it is flagged suspected_hang; it stays open until --stream-quiet
+    #[arg(long, env = "TRACEJOIN_STREAM_HANG", value_name = "DURATION", default_value = "10s",
+          value_parser = humantime::parse_duration)]
+    pub stream_hang: Duration,
 }

@@ -14,8 +14,8 @@ use super::server_side::{self, ServerPart};
 use super::tree::{Forest, Place};
 use super::view::{self, ExplainedSpan, ExplainedTiming, PhaseSources};
 use crate::model::{
-    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Request, ResultClass, ServerPhases,
-    Span, SpanId, State, TraceId, UnixNanos,
+    ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Nanos, Request, ResultClass,
+    ServerPhases, Span, SpanId, State, StreamSummary, TraceId, UnixNanos,
 };
 use crate::normalise::dialect::Reading;
 
@@ -28,11 +28,28 @@ pub struct Progress {
     pub deadline_passed: bool,
     /// An event log without its end marker is closed where its last line came no later.
     pub quiet_since: UnixNanos,
+    /// Pause of a stream from which it may hang.
+    pub hang: Nanos,
+    /// Our clock, which tells how long an open stream has been silent.
+    pub now: UnixNanos,
 }
 
 impl Progress {
     /// All has come that will come.
-    pub const FINAL: Self = Self { settled: true, deadline_passed: true, quiet_since: UnixNanos(i64::MAX) };
+    pub const FINAL: Self = Self {
+        settled: true,
+        deadline_passed: true,
+        quiet_since: UnixNanos(i64::MAX),
+        hang: Nanos(10_000_000_000),
+        now: UnixNanos(i64::MAX),
+    };
+
+    /// Whether a stream paused for so long that it may hang: between two tokens, or since the last line of a log that
+    /// is still open.
+    fn suspects_hang(&self, stream: Option<StreamSummary>, open_since: Option<UnixNanos>) -> bool {
+        let paused = stream.and_then(|stream| stream.max_gap).is_some_and(|gap| gap >= self.hang);
+        paused || open_since.is_some_and(|since| since + self.hang <= self.now)
+    }
 }
 
 /// A joined request with the spans that explain it.
@@ -150,8 +167,8 @@ struct Claim {
     collides: bool,
     /// Whether the record was made of the caller's own span.
     from_span: bool,
-    /// Whether an event log of it may still grow.
-    open: bool,
+    /// When the last line of an event log of it came that may still grow.
+    open_since: Option<UnixNanos>,
     /// Whether an event log is all that the client told.
     from_log: bool,
 }
@@ -159,7 +176,15 @@ struct Claim {
 impl Claim {
     /// A server's part that no client tells of.
     fn of_nobody(entry: Entry) -> Self {
-        Self { record: None, span_id: None, entry, collides: false, from_span: false, open: false, from_log: false }
+        Self {
+            record: None,
+            span_id: None,
+            entry,
+            collides: false,
+            from_span: false,
+            open_since: None,
+            from_log: false,
+        }
     }
 
     /// The caller's span in the place of a record.
@@ -170,7 +195,7 @@ impl Claim {
 
     /// How the client says that it ended, as far as it has.
     fn result(&self) -> Option<ResultClass> {
-        let unknown_yet = self.open && self.from_log;
+        let unknown_yet = self.open_since.is_some() && self.from_log;
         self.record.as_ref().filter(|_| !unknown_yet).map(|record| record.result)
     }
 
@@ -197,9 +222,10 @@ fn claims(forest: &Forest, claimants: Vec<Claimant>, trace_id: TraceId) -> Vec<C
             *sharing.entry(place).or_default() += 1;
         }
         let Claimant { span_id, records, open_since, from_log } = claimant;
-        let (collides, open) = (records.len() > 1, open_since.is_some());
+        let collides = records.len() > 1;
         for record in records {
-            claims.push(Claim { record: Some(record), span_id, entry, collides, open, from_log, from_span: false });
+            let record = Some(record);
+            claims.push(Claim { record, span_id, entry, collides, open_since, from_log, from_span: false });
         }
     }
     for claim in &mut claims {
@@ -299,6 +325,7 @@ impl Trace {
         let stream = record.and_then(|record| record.stream);
         let rhythm = stream.and_then(|stream| stream.suspected_buffering(record?.ttft));
         flags.set_if(rhythm == Some(true), Flag::SuspectedBuffering);
+        flags.set_if(self.progress.suspects_hang(stream, claim.open_since), Flag::SuspectedHang);
         Request {
             trace_id: self.trace_id,
             server_trace: None,
@@ -332,7 +359,7 @@ impl Trace {
     /// pending > excluded > matched > `client_only` or `server_only`. A record may still come to replace a caller's span.
     fn state(&self, claim: &Claim, excluded: bool) -> State {
         let lone = claim.record.is_none() || claim.from_span || claim.entry == Entry::Missing;
-        if !self.progress.settled || claim.open || (lone && !self.progress.deadline_passed) {
+        if !self.progress.settled || claim.open_since.is_some() || (lone && !self.progress.deadline_passed) {
             State::Pending
         } else if excluded {
             State::Excluded

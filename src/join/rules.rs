@@ -20,6 +20,8 @@ pub struct JoinRules {
     pub deadline: Duration,
     /// Time without a line after which an event log without its end marker is closed.
     pub stream_quiet: Duration,
+    /// Pause of a stream from which it may hang.
+    pub stream_hang: Duration,
     /// How many spans of a trace are looked at.
     pub span_limit: usize,
     /// How a span is read.
@@ -33,6 +35,8 @@ impl JoinRules {
             settled: !trace.has_content() || trace.last_arrival + nanos(self.settle) <= now,
             deadline_passed: self.deadline_of(trace) <= now,
             quiet_since: now - nanos(self.stream_quiet),
+            hang: nanos(self.stream_hang),
+            now,
         }
     }
 

@@ -196,9 +196,10 @@ fn join(trace_id: TraceId, trace: TraceArrivals, kin: Option<&Kin>, rules: &Join
     }
     joined.rows = explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 0)).collect();
     if joined.rows.iter().any(|row| row.request.state == State::Pending) {
-        let closes = explained.open_since.map(|since| since + nanos(rules.stream_quiet));
-        // What waits for neither waits for a partner to settle, which brings it back itself.
-        joined.waits_until = [Some(deadline), closes].into_iter().flatten().filter(|at| *at > now).min();
+        let silent = |length| explained.open_since.map(|since| since + nanos(length));
+        let times = [Some(deadline), silent(rules.stream_hang), silent(rules.stream_quiet)];
+        // What waits for none of them waits for a partner to settle, which brings it back itself.
+        joined.waits_until = times.into_iter().flatten().filter(|at| *at > now).min();
     }
     if asked_for {
         joined.server_ids = explained.server_ids;

@@ -90,6 +90,8 @@ flags! {
     RequestIdAmbiguous = 29, "request_id_ambiguous";
     /// The events of the stream were held back on the way, and came in bursts.
     SuspectedBuffering = 30, "suspected_buffering";
+    /// The stream paused for so long that it may hang, or may have hung.
+    SuspectedHang = 31, "suspected_hang";
 }
 
 impl fmt::Display for Flag {

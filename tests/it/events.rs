@@ -110,6 +110,42 @@ async fn a_live_log_waits_is_closed_and_is_opened_again() {
     server.wait_for(&path, wants(reopened)).await;
 }
 
+/// Silent, then suspected to hang, then gone on, silent again, closed, opened by a late line, and finished: each by what
+/// `GET /api/v1/traces/{id}` says of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_log_goes_through_all_its_states() {
+    let server = Server::started(&["--stream-hang", "1s", "--stream-quiet", "4s"]).await;
+    let (trace_id, request_id) = (fresh_id(), fresh_id());
+    let path = format!("/api/v1/traces/{trace_id}");
+    let pending = |flags: &str| wants(json!({"state": "pending", "result": null, flags: ["suspected_hang"]}));
+    let lines = log(&trace_id, &request_id);
+    server.log(&lines[..2]).await;
+    server.wait_for(&path, pending("flags_include")).await;
+    // The list, which is read from rows, shows it too.
+    let listed = json!({"state": "pending", "trace_id": trace_id, "flags_include": ["suspected_hang"]});
+    let list = "/api/v1/requests?from=-1h&result=all&order=-ttft_ms";
+    server.wait_for(list, |answer| compare(&listed, &answer["requests"][0], "")).await;
+
+    server.log(&lines[2..]).await;
+    let mut closed = truncated();
+    closed["state"] = json!("client_only");
+    closed["flags_exclude"] = json!(["suspected_hang"]);
+    server.wait_for(&path, wants(closed)).await;
+
+    let mut late = lines[3].clone();
+    (late["event_seq"], late["client_time_ms"]) = (json!(5), json!(3290.7));
+    server.log(&[late]).await;
+    server.wait_for(&path, wants(json!({"state": "pending", "result": null, "completeness": null}))).await;
+
+    let mut end = done(&request_id);
+    (end["event_seq"], end["client_time_ms"]) = (json!(6), json!(3300.0));
+    server.log(&[end]).await;
+    // One pause, between two tokens, was of a second.
+    let finished = json!({"state": "client_only", "result": "ok", "completeness": "ok", "output_tokens": 37,
+                          "flags_include": ["suspected_hang", "late"], "stream": {"max_gap_ms": 1000.0}});
+    server.wait_for(&path, wants(finished)).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_completes_the_record_of_its_trace_or_request() {
     let server = Server::start().await;

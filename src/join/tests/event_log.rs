@@ -169,6 +169,27 @@ fn a_log_is_open_until_its_end_marker_or_a_long_silence() {
 }
 
 #[test]
+fn a_long_pause_is_suspected_to_be_a_hang_and_closes_nothing() {
+    let joined = |lines: Vec<StreamEvent>, now: i64, closed: bool| {
+        let quiet_since = UnixNanos(if closed { 5 } else { 4 });
+        let progress = Progress { quiet_since, hang: ms(200), now: UnixNanos(now), ..SETTLED };
+        let logs = vec![arrived(None, lines)];
+        let request = only(explain(TraceInputs { logs, ..inputs(vec![], vec![]) }, progress, &read));
+        (request.state, request.flags.has(Flag::SuspectedHang))
+    };
+    let silent = ms(200).0 + 5;
+    assert_eq!(joined(log(), silent - 1, false), (State::Pending, false));
+    assert_eq!(joined(log(), silent, false), (State::Pending, true));
+    // Once it is closed, what counts is the pause between two tokens, by the client's clock: the longest was 135.5 ms.
+    assert_eq!(joined(log(), silent, true), (State::ClientOnly, false));
+    let mut paused = log();
+    paused.push(line(5, EventKind::Business, 2_490_700, 1));
+    assert_eq!(joined(paused.clone(), 6, false), (State::Pending, true));
+    paused.push(done(6, 2_500_000));
+    assert_eq!(joined(paused, silent, false), (State::ClientOnly, true));
+}
+
+#[test]
 fn a_log_completes_a_record_and_changes_nothing_that_was_measured() {
     let mut measured = record(1_500);
     measured.request_id = Some("r".to_owned());
@@ -248,7 +269,9 @@ proptest! {
     fn neither_the_order_nor_the_uploads_nor_copies_of_lines_matter(
         lines in lines(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3), seed in any::<u64>(),
     ) {
-        let whole = alone(lines.clone());
+        let progress = Progress { hang: Nanos(20_000), ..SETTLED };
+        let joined = |logs| only(explain(TraceInputs { logs, ..inputs(vec![], vec![]) }, progress, &read));
+        let whole = joined(vec![arrived(Some("r"), lines.clone())]);
         let mut shuffled = lines.clone();
         shuffled.extend(lines.iter().take(seed as usize % 4).copied());
         shuffled.rotate_left(seed as usize % lines.len());
@@ -258,8 +281,8 @@ proptest! {
             let rest = parts.last_mut().map(|last| last.split_off(cut.index(last.len() + 1))).expect("a part");
             parts.push(rest);
         }
-        let logs = parts.into_iter().map(|part| arrived(Some("r"), part)).collect();
-        prop_assert_eq!(only(with_logs(inputs(vec![], vec![]), logs)), whole);
+        let later = |(at, part)| ReceivedLog { received_at: UnixNanos(at), ..arrived(Some("r"), part) };
+        prop_assert_eq!(joined((5..).zip(parts).map(later).collect()), whole);
     }
 }
 
