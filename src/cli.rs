@@ -8,6 +8,7 @@ mod dimension;
 mod import;
 mod phases;
 mod probe;
+mod recompute;
 mod record_line;
 mod serve;
 mod server;
@@ -47,6 +48,8 @@ enum Command {
     Probe(Box<probe::ProbeArgs>),
     /// Send measurements or spans from a file to a server
     Import(import::ImportArgs),
+    /// Send archived event lines to a server again
+    Recompute(recompute::RecomputeArgs),
     /// List the dialects in which spans are understood, or show how the spans of a file are read
     Dialects(dialects::DialectsArgs),
 }
@@ -98,6 +101,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Check(args) => check::run(*args).await,
             Command::Probe(args) => probe::run(*args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Recompute(args) => recompute::run(args).await,
             Command::Dialects(args) => dialects::run(args),
         }
     })

@@ -4,6 +4,7 @@
 //! TOML table whose keys are the flags' names; [`file`] turns it into flags that stand before those of the command line.
 //! Its tables `[[dialects]]` are rules for reading spans, which [`dialects`] reads.
 
+mod archive;
 pub mod dialects;
 pub mod file;
 mod ingest;
@@ -12,6 +13,7 @@ mod listen;
 mod log;
 mod storage;
 
+pub use archive::ArchiveSettings;
 pub use ingest::IngestSettings;
 pub use join::JoinSettings;
 pub use listen::ListenSettings;
@@ -27,6 +29,9 @@ pub struct Settings {
     /// Where it keeps data, and for how long.
     #[command(flatten)]
     pub storage: StorageSettings,
+    /// Where it writes event lines down.
+    #[command(flatten)]
+    pub archive: ArchiveSettings,
     /// What it takes in at most.
     #[command(flatten)]
     pub ingest: IngestSettings,

@@ -2,7 +2,7 @@
 
 mod events;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,13 @@ use metrics::counter;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use self::events::Gathered;
-use crate::model::{Alias, ClientRecord, Side, TraceId};
-use crate::normalise::{self, Dialects, Limits};
+use crate::archive::{Archive, KeptLog};
+use crate::model::{Alias, ClientRecord, Side, StreamEvent, TraceId, UnixNanos};
+use crate::normalise::{self, Dialects, ExtraKeys, Limits};
 use crate::receive::intake::{
     EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
 };
-use crate::store::{Arrival, Store, SubmitError};
+use crate::store::{Arrival, Key, Store, StoreError, SubmitError};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;
@@ -30,12 +31,20 @@ pub struct Ingest {
     store: Store,
     limits: Limits,
     dialects: Arc<Dialects>,
+    archive: Option<Archive>,
+    extra: Arc<ExtraKeys>,
 }
 
 impl Ingest {
     /// Into a store, within limits, with what the dialects read.
     pub fn new(store: Store, limits: Limits, dialects: Arc<Dialects>) -> Self {
-        Self { store, limits, dialects }
+        Self { store, limits, dialects, archive: None, extra: Arc::default() }
+    }
+
+    /// The same with an archive of what is committed of event lines, `extra` of them included.
+    #[must_use]
+    pub fn archived(self, archive: Archive, extra: ExtraKeys) -> Self {
+        Self { archive: Some(archive), extra: Arc::new(extra), ..self }
     }
 
     async fn spans(&self, request: ExportTraceServiceRequest) -> Result<SpanOutcome, Refusal> {
@@ -70,20 +79,49 @@ impl Ingest {
     }
 
     async fn events(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
-        let (gathered, mut outcome) = read(raw, events::gather).await?;
-        let lines = |gathered: &[Gathered]| gathered.iter().map(|row| row.lines).sum::<u64>();
-        let arrivals: Vec<&Arrival> = gathered.iter().map(|row| &row.arrival).collect();
-        let known = self.known(&arrivals).await?;
+        let extra = Arc::clone(&self.extra);
+        let (gathered, mut outcome) = read(raw, move |raw| events::gather(raw, &extra)).await?;
+        let lines = |gathered: &[Gathered]| gathered.iter().map(Gathered::lines).sum::<u64>();
         let came = lines(&gathered);
-        let fresh: Vec<Gathered> =
-            gathered.into_iter().zip(known).filter(|(_, known)| !known).map(|(row, _)| row).collect();
+        let fresh = self.fresh_lines(gathered).await?;
         outcome.accepted = lines(&fresh);
         outcome.duplicates += came - outcome.accepted;
         if !fresh.is_empty() {
-            self.store.submit(fresh.into_iter().map(|row| row.arrival).collect()).await?;
+            let (arrivals, logs): (Vec<Arrival>, Vec<KeptLog>) =
+                fresh.into_iter().map(|row| (row.arrival, row.log)).unzip();
+            self.store.submit(arrivals).await?;
+            if let Some(archive) = &self.archive {
+                archive.keep(UnixNanos::now(), logs);
+            }
         }
         count("tracejoin_events_total", &outcome);
         Ok(outcome)
+    }
+
+    /// Rows without the lines that are stored already, however they were split when they came.
+    async fn fresh_lines(&self, gathered: Vec<Gathered>) -> Result<Vec<Gathered>, Refusal> {
+        let known = self.known(&gathered.iter().map(|row| &row.arrival).collect::<Vec<_>>()).await?;
+        let rows: Vec<Gathered> =
+            gathered.into_iter().zip(known).filter(|(_, known)| !known).map(|(row, _)| row).collect();
+        let since = rows.iter().map(|row| row.arrival.since).min().flatten();
+        let places: Vec<Key> = rows.iter().flat_map(Gathered::places).collect();
+        let stored = in_time(self.store.lines(&places, since)).await?;
+        if stored.is_empty() {
+            return Ok(rows);
+        }
+        let mut held: HashMap<(Key, Option<String>), HashSet<StreamEvent>> = HashMap::new();
+        for log in stored {
+            held.entry((*log.trace_id.as_bytes(), log.request_id)).or_default().extend(log.lines);
+        }
+        let mut fresh = Vec::with_capacity(rows.len());
+        for row in rows {
+            let request_id = row.log.request_id.clone();
+            let places: Vec<_> = row.places().map(|place| (place, request_id.clone())).collect();
+            let held: HashSet<StreamEvent> =
+                places.iter().filter_map(|place| held.get(place)).flatten().copied().collect();
+            fresh.extend(row.without(&held));
+        }
+        Ok(fresh)
     }
 
     /// Those that are not there already, each once.
@@ -99,17 +137,22 @@ impl Ingest {
         if self.store.is_away() {
             return Err(unavailable("no commit reaches it"));
         }
-        match tokio::time::timeout(LOOK_UP_TIMEOUT, self.store.known(asked)).await {
-            Ok(known) => known.map_err(unavailable),
-            Err(_) => Err(unavailable("it did not answer in time")),
-        }
+        in_time(self.store.known(asked)).await
+    }
+}
+
+/// What the store answers, as long as it does so before the sender gives up.
+async fn in_time<Found>(asked: impl Future<Output = Result<Found, StoreError>>) -> Result<Found, Refusal> {
+    match tokio::time::timeout(LOOK_UP_TIMEOUT, asked).await {
+        Ok(found) => found.map_err(unavailable),
+        Err(_) => Err(unavailable("it did not answer in time")),
     }
 }
 
 /// Reads the members of an upload, many of them on a thread of their own.
 async fn read<Read: Send + 'static>(
     raw: Vec<RawRecord>,
-    read: fn(Vec<RawRecord>) -> (Read, RecordOutcome),
+    read: impl FnOnce(Vec<RawRecord>) -> (Read, RecordOutcome) + Send + 'static,
 ) -> Result<(Read, RecordOutcome), Refusal> {
     if raw.len() <= HEAVY_RECORDS {
         return Ok(read(raw));

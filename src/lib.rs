@@ -11,6 +11,8 @@ pub mod normalise;
 
 pub mod store;
 
+pub mod archive;
+
 pub mod ingest;
 
 pub mod join;

@@ -14,7 +14,7 @@ mod scalar;
 mod span;
 mod text;
 
-pub use event::{ParsedEvent, event};
+pub use event::{ExtraKeys, ParsedEvent, event};
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
 pub use record::{FieldError, ParsedRecord, TraceContext, TraceparentError, record};
 pub use rules::Dialects;

@@ -16,7 +16,7 @@ mod tally;
 pub(super) mod upload;
 mod vllm_bench;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use url::Url;
 
 use self::input::Input;
 use self::sink::Sink;
-use self::tally::Tally;
+pub use self::tally::Tally;
 use super::api::{Api, ServerArgs};
 use super::dimension;
 use super::record_line::RecordLine;
@@ -149,6 +149,15 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     };
     tally.print(json)?;
     Ok(if tally.any_refused() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Sends a file of event lines.
+///
+/// # Errors
+/// Where it cannot be read, or the server stays away.
+pub async fn send_events(file: &Path, url: Url, retry_for: Duration) -> anyhow::Result<Tally> {
+    let args = FileArgs { file: file.to_owned(), retry_for, json: false };
+    door::import_events(&args, url, records::read).await
 }
 
 /// Sends a load tool's file; gives whether the counts are wanted as JSON.

@@ -15,11 +15,12 @@ use utoipa_axum::router::OpenApiRouter;
 use self::upkeep::StoreReadiness;
 use crate::aggregate::Reader;
 use crate::aggregate::rollup::Rollups;
-use crate::config::{IngestSettings, ListenSettings, Settings, StorageSettings};
+use crate::archive::{self, Archive};
+use crate::config::{ArchiveSettings, IngestSettings, ListenSettings, Settings, StorageSettings};
 use crate::ingest::Ingest;
 use crate::join::{JoinRules, worker};
 use crate::model::Span;
-use crate::normalise::{self, Dialects};
+use crate::normalise::{self, Dialects, ExtraKeys};
 use crate::private_postgres::{self, PrivatePostgres};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
@@ -53,6 +54,7 @@ pub struct Server {
     addresses: Addresses,
     store: Store,
     database: Option<PrivatePostgres>,
+    archive: Option<Archive>,
     stop: CancellationToken,
     listeners: JoinSet<anyhow::Result<()>>,
     workers: JoinSet<()>,
@@ -68,6 +70,7 @@ impl Server {
         let recorder = telemetry::init_metrics()?;
         let doors = Doors::bind(&settings.listen).await?;
         let addresses = doors.addresses()?;
+        let archive = open_archive(&settings.archive)?;
         let (store, database) = open_store(settings).await?;
 
         let limits = normalise::Limits { spans_per_trace: settings.ingest.max_spans_per_trace as usize };
@@ -84,11 +87,14 @@ impl Server {
         let sources = Sources {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
-            readiness: Arc::new(StoreReadiness::new(store.clone(), stop.clone())),
+            readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
             recorder: recorder.clone(),
         };
-        let intake = Arc::new(Ingest::new(store.clone(), limits, dialects));
-        let listeners = doors.serve(intake, receive_limits(&settings.ingest), sources, &stop);
+        let mut intake = Ingest::new(store.clone(), limits, dialects);
+        if let Some(archive) = &archive {
+            intake = intake.archived(archive.clone(), ExtraKeys::new(settings.archive.archive_extra.clone()));
+        }
+        let listeners = doors.serve(Arc::new(intake), receive_limits(&settings.ingest), sources, &stop);
 
         let mut workers = JoinSet::new();
         for _ in 0..JOINERS {
@@ -96,9 +102,9 @@ impl Server {
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });
-        workers.spawn(upkeep::maintain(store.clone(), stop.clone()));
+        workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));
         workers.spawn(upkeep::drain_metrics(recorder, stop.clone()));
-        Ok(Self { addresses, store, database, stop, listeners, workers })
+        Ok(Self { addresses, store, database, archive, stop, listeners, workers })
     }
 
     /// Where it listens, with real ports.
@@ -122,6 +128,9 @@ impl Server {
             if let Err(error) = ended.map_err(anyhow::Error::from).and_then(|ended| ended) {
                 tracing::warn!(error = format!("{error:#}"), "a listener failed while it stopped");
             }
+        }
+        if let Some(archive) = self.archive {
+            archive.close().await;
         }
         while let Some(ended) = self.workers.join_next().await {
             if let Err(error) = ended {
@@ -192,6 +201,12 @@ async fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener>
     TcpListener::bind(address).await.with_context(|| {
         format!("cannot listen on {address}; stop what listens there, or choose another with {setting}")
     })
+}
+
+/// Opens the archive of event lines, where one is wanted.
+fn open_archive(settings: &ArchiveSettings) -> anyhow::Result<Option<Archive>> {
+    let Some(dir) = settings.archive_dir.clone() else { return Ok(None) };
+    Ok(Some(Archive::open(archive::Options { dir, retention: settings.archive_retention })?))
 }
 
 /// Opens the database that the settings name, or starts a private one.

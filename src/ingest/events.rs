@@ -1,30 +1,62 @@
 //! Lines of event logs, gathered by request.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::model::{Alias, EventLog, Side, StreamEvent, TraceId};
-use crate::normalise::{self, ParsedEvent};
+use serde_json::{Map, Value};
+
+use crate::archive::{KeptLine, KeptLog};
+use crate::model::{Alias, Side, StreamEvent, TraceId};
+use crate::normalise::{self, ExtraKeys, ParsedEvent};
 use crate::receive::intake::{RawRecord, RecordOutcome, RejectedRecord};
-use crate::store::Arrival;
+use crate::store::{Arrival, Key};
 
 /// Most lines of one stored row. A longer log is stored in parts, far below the bound of a row's bytes.
 const LINES_PER_ARRIVAL: usize = 10_000;
 
-/// A stored row to be, and how many lines of the upload it stands for.
+/// A stored row to be, and the lines of the upload that it stands for.
 pub struct Gathered {
     /// The row.
     pub arrival: Arrival,
     /// Its lines; none of an alias.
-    pub lines: u64,
+    pub log: KeptLog,
+}
+
+impl Gathered {
+    fn new(log: KeptLog) -> Self {
+        Self { arrival: Arrival::events(&log.log()), log }
+    }
+
+    /// How many lines it stands for.
+    pub fn lines(&self) -> u64 {
+        self.log.lines.len() as u64
+    }
+
+    /// Where the same lines may lie already: under the trace, or from before it was known under the request id.
+    pub fn places(&self) -> impl Iterator<Item = Key> {
+        let hub = self.log.request_id.as_deref().map(TraceId::of_request_id);
+        let places = [Some(self.log.trace_id), hub.filter(|hub| *hub != self.log.trace_id)];
+        places.into_iter().flatten().filter(|_| self.lines() > 0).map(|trace_id| *trace_id.as_bytes())
+    }
+
+    /// What is new of it, where `held` are the lines of its request that are stored; `None` where nothing is.
+    pub fn without(mut self, held: &HashSet<StreamEvent>) -> Option<Self> {
+        let came = self.lines();
+        self.log.lines.retain(|(line, _)| !held.contains(line));
+        match self.lines() {
+            left if left == came => Some(self),
+            0 => None,
+            _ => Some(Self::new(self.log)),
+        }
+    }
 }
 
 /// Reads the lines of an upload. The outcome counts what is refused, and as duplicates the lines that say no more than
 /// another of this upload.
-pub fn gather(raw: Vec<RawRecord>) -> (Vec<Gathered>, RecordOutcome) {
+pub fn gather(raw: Vec<RawRecord>, extra: &ExtraKeys) -> (Vec<Gathered>, RecordOutcome) {
     let mut outcome = RecordOutcome::default();
     let mut lines = Vec::with_capacity(raw.len());
     for (index, raw) in raw.into_iter().enumerate() {
-        match read(raw) {
+        match read(raw, extra) {
             Ok(line) => {
                 outcome.ignored_fields += line.ignored_fields;
                 lines.push(line);
@@ -39,14 +71,14 @@ pub fn gather(raw: Vec<RawRecord>) -> (Vec<Gathered>, RecordOutcome) {
     (gathered, outcome)
 }
 
-fn read(raw: RawRecord) -> Result<ParsedEvent, (String, String)> {
+fn read(raw: RawRecord, extra: &ExtraKeys) -> Result<ParsedEvent, (String, String)> {
     let raw = raw.map_err(|reason| (String::new(), reason))?;
-    normalise::event(&raw).map_err(|error| (error.field, error.reason))
+    normalise::event(&raw, extra).map_err(|error| (error.field, error.reason))
 }
 
 /// The logs of some lines. A line that tells only the request id belongs to the one trace that other lines of that id
 /// tell, where there is one.
-fn logs(lines: Vec<ParsedEvent>) -> Vec<EventLog> {
+fn logs(lines: Vec<ParsedEvent>) -> Vec<KeptLog> {
     let mut traces: HashMap<String, BTreeSet<TraceId>> = HashMap::new();
     for line in &lines {
         if let (Some(request_id), Some(trace_id)) = (&line.request_id, line.trace_id) {
@@ -57,33 +89,36 @@ fn logs(lines: Vec<ParsedEvent>) -> Vec<EventLog> {
         let mut told = traces.get(request_id)?.iter();
         told.next().copied().filter(|_| told.next().is_none())
     };
-    let mut logs: BTreeMap<(TraceId, Option<String>), Vec<StreamEvent>> = BTreeMap::new();
-    for ParsedEvent { request_id, trace_id, event, .. } in lines {
+    let mut logs: BTreeMap<(TraceId, Option<String>), Vec<KeptLine>> = BTreeMap::new();
+    for ParsedEvent { request_id, trace_id, event, extra, .. } in lines {
         let told = trace_id.or_else(|| request_id.as_ref().and_then(only_trace));
         // A line without either id is refused when it is read.
         let Some(trace_id) = told.or_else(|| request_id.as_deref().map(TraceId::of_request_id)) else { continue };
-        logs.entry((trace_id, request_id)).or_default().push(event);
+        logs.entry((trace_id, request_id)).or_default().push((event, extra));
     }
-    logs.into_iter().map(|((trace_id, request_id), lines)| EventLog { trace_id, request_id, lines }).collect()
+    logs.into_iter().map(|((trace_id, request_id), lines)| KeptLog { trace_id, request_id, lines }).collect()
 }
 
 /// Adds the rows of a log, and says how many of its lines another one makes superfluous.
-fn store(log: EventLog, gathered: &mut Vec<Gathered>) -> u64 {
-    let EventLog { trace_id, request_id, lines } = log;
+fn store(log: KeptLog, gathered: &mut Vec<Gathered>) -> u64 {
+    let KeptLog { trace_id, request_id, lines } = log;
     let came = lines.len();
-    let distinct: BTreeSet<StreamEvent> = lines.into_iter().collect();
+    let mut distinct: BTreeMap<StreamEvent, Map<String, Value>> = BTreeMap::new();
+    for (line, extra) in lines {
+        distinct.entry(line).or_insert(extra);
+    }
     let duplicates = came - distinct.len();
-    let lines: Vec<StreamEvent> = distinct.into_iter().collect();
-    let since = lines.iter().filter_map(StreamEvent::calendar_time).min();
+    let lines: Vec<KeptLine> = distinct.into_iter().collect();
+    let since = lines.iter().filter_map(|(line, _)| line.calendar_time()).min();
     if let Some(request_id) = &request_id
         && trace_id != TraceId::of_request_id(request_id)
     {
-        let alias = Arrival::alias(request_id, Alias { side: Side::Client, trace_id }, since);
-        gathered.push(Gathered { arrival: alias, lines: 0 });
+        let arrival = Arrival::alias(request_id, Alias { side: Side::Client, trace_id }, since);
+        let log = KeptLog { trace_id, request_id: Some(request_id.clone()), lines: Vec::new() };
+        gathered.push(Gathered { arrival, log });
     }
     for part in lines.chunks(LINES_PER_ARRIVAL) {
-        let arrival = Arrival::events(&EventLog { trace_id, request_id: request_id.clone(), lines: part.to_vec() });
-        gathered.push(Gathered { arrival, lines: part.len() as u64 });
+        gathered.push(Gathered::new(KeptLog { trace_id, request_id: request_id.clone(), lines: part.to_vec() }));
     }
     duplicates as u64
 }
@@ -96,7 +131,8 @@ mod tests {
     const TRACE: &str = "dddddddddddddddddddddddddddddddd";
 
     fn gathered(lines: &[String]) -> (Vec<Gathered>, RecordOutcome) {
-        gather(lines.iter().map(|line| serde_json::from_str(line).map_err(|error| error.to_string())).collect())
+        let raw = lines.iter().map(|line| serde_json::from_str(line).map_err(|error| error.to_string()));
+        gather(raw.collect(), &ExtraKeys::default())
     }
 
     fn line(request: &str, seq: u32, more: &str) -> String {
@@ -104,7 +140,7 @@ mod tests {
     }
 
     fn keys(gathered: &[Gathered]) -> Vec<(String, ArrivalKind, u64)> {
-        gathered.iter().map(|row| (hex::encode(row.arrival.key), row.arrival.kind, row.lines)).collect()
+        gathered.iter().map(|row| (hex::encode(row.arrival.key), row.arrival.kind, row.lines())).collect()
     }
 
     #[test]
@@ -139,15 +175,25 @@ mod tests {
     #[test]
     fn copies_and_bad_lines_are_counted_and_the_rest_is_kept() {
         let (rows, outcome) = gathered(&[line("a", 1, ""), line("a", 1, ""), line("a", 2, r#","event_type":7"#)]);
-        assert_eq!(rows.iter().map(|row| row.lines).sum::<u64>(), 1);
+        assert_eq!(rows.iter().map(Gathered::lines).sum::<u64>(), 1);
         assert_eq!(outcome.duplicates, 1);
         assert_eq!((outcome.rejected.len(), outcome.rejected[0].index), (1, 2));
     }
 
     #[test]
+    fn lines_that_are_stored_are_left_out_of_a_row() {
+        let row = || gathered(&[line("a", 1, ""), line("a", 2, "")]).0.remove(0);
+        let [first, second] = [0, 1].map(|place| row().log.lines[place].0);
+        let rest = row().without(&HashSet::from([first])).expect("one is new");
+        assert_eq!(rest.log.lines.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [second]);
+        assert_ne!(rest.arrival.identity, row().arrival.identity);
+        assert!(row().without(&HashSet::from([first, second])).is_none());
+    }
+
+    #[test]
     fn a_long_log_is_stored_in_parts() {
         let lines: Vec<String> = (0..=LINES_PER_ARRIVAL as u32).map(|seq| line("a", seq, "")).collect();
-        let sizes: Vec<u64> = gathered(&lines).0.iter().map(|row| row.lines).collect();
+        let sizes: Vec<u64> = gathered(&lines).0.iter().map(Gathered::lines).collect();
         assert_eq!(sizes, [LINES_PER_ARRIVAL as u64, 1]);
     }
 }

@@ -1,10 +1,39 @@
 //! One line of a streaming event log from JSON to the model.
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::record::fields::Fields;
 use super::record::{FieldError, request_id, trace_id};
+use super::rules::Key;
+use super::text;
 use crate::model::{EventKind, StreamEvent, TraceId};
+
+/// Which members of `extra` may be archived; by default none.
+#[derive(Debug, Clone, Default)]
+pub struct ExtraKeys(Vec<Key>);
+
+impl ExtraKeys {
+    /// These and no others.
+    pub fn new(keys: Vec<Key>) -> Self {
+        Self(keys)
+    }
+
+    /// What may be kept: numbers, truth values and texts that are cleaned and cut as all that are stored.
+    fn of(&self, extra: Option<Value>) -> Map<String, Value> {
+        let Some(Value::Object(mut extra)) = extra else { return Map::new() };
+        extra.retain(|key, _| self.0.iter().any(|allowed| allowed.as_str() == key));
+        extra.retain(|_, value| match value {
+            Value::String(raw) => {
+                *raw = text::value(raw).text;
+                true
+            }
+            Value::Bool(_) | Value::Number(_) => true,
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
+        });
+        extra
+    }
+}
 
 /// A line, the request it is of, and how many of its fields no line has.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,15 +44,17 @@ pub struct ParsedEvent {
     pub trace_id: Option<TraceId>,
     /// The line.
     pub event: StreamEvent,
+    /// What of `extra` may be archived.
+    pub extra: Map<String, Value>,
     /// Fields that were ignored.
     pub ignored_fields: u64,
 }
 
-/// Reads one line. What it carries in `extra` is dropped.
+/// Reads one line. What it carries in `extra` is dropped, but for what may be archived.
 ///
 /// # Errors
 /// The first field that is missing or malformed.
-pub fn event(raw: &RawValue) -> Result<ParsedEvent, FieldError> {
+pub fn event(raw: &RawValue, extra: &ExtraKeys) -> Result<ParsedEvent, FieldError> {
     let mut fields = Fields::parse(raw, "an event is a JSON object with request_id or trace_id, and event_type")?;
     let trace_id = trace_id(&mut fields)?;
     let request_id = request_id(&mut fields)?;
@@ -39,8 +70,8 @@ pub fn event(raw: &RawValue) -> Result<ParsedEvent, FieldError> {
         tokens: fields.count("token_count")?,
         batched: fields.boolean("batch_flag")?.or(fields.boolean("batch")?),
     };
-    fields.take("extra");
-    Ok(ParsedEvent { request_id, trace_id, event, ignored_fields: fields.ignored() })
+    let extra = extra.of(fields.take("extra"));
+    Ok(ParsedEvent { request_id, trace_id, event, extra, ignored_fields: fields.ignored() })
 }
 
 fn kind(fields: &mut Fields) -> Result<EventKind, FieldError> {
@@ -59,7 +90,7 @@ mod tests {
 
     fn read(json: &str) -> Result<ParsedEvent, String> {
         let raw: &RawValue = serde_json::from_str(json).expect("JSON");
-        event(raw).map_err(|error| error.to_string())
+        event(raw, &ExtraKeys::default()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -87,6 +118,19 @@ mod tests {
             }
         );
         assert_eq!((long.request_id.as_deref(), long.ignored_fields), (Some("r1"), 0));
+    }
+
+    #[test]
+    fn of_extra_only_what_is_named_is_kept_and_no_content() {
+        let json = r#"{"request_id":"r","event_type":"done","extra":{"node":"a1","ms":2.5,"who":"ann@example.com",
+                       "text":"hello","list":["hello"],"nested":{"text":"hello"}}}"#;
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let keys = ["node", "ms", "who", "list", "nested"].map(|key| Key::try_from(key.to_owned()).expect("a key"));
+        let kept = event(raw, &ExtraKeys::new(keys.to_vec())).expect("a line").extra;
+        assert_eq!(Value::Object(kept), serde_json::json!({"node": "a1", "ms": 2.5, "who": "[redacted]"}));
+        for content in ["text", "delta", "answer", "user_prompt", "api_key", "email"] {
+            assert!(Key::try_from(content.to_owned()).is_err(), "{content}");
+        }
     }
 
     #[test]

@@ -12,12 +12,15 @@ use utoipa_axum::routes;
 use super::error::{ApiError, Problem};
 use super::source::Readiness;
 
-/// That all is well.
+/// That the process runs or is ready.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
     /// `alive` or `ready`.
     #[schema(example = "ready")]
     status: &'static str,
+    /// What is wrong without being in the way, such as an archive that cannot be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
 }
 
 /// The routes of this resource.
@@ -28,7 +31,7 @@ pub fn routes(readiness: Arc<dyn Readiness>) -> OpenApiRouter {
 /// Whether the process runs. It says nothing of the database: a restart would not bring that back.
 #[utoipa::path(get, path = "/healthz", tag = "health", responses((status = OK, body = Health)))]
 async fn alive() -> Json<Health> {
-    Json(Health { status: "alive" })
+    Json(Health { status: "alive", remarks: Vec::new() })
 }
 
 /// Whether the process can take and answer; if not, the reasons.
@@ -39,5 +42,8 @@ async fn alive() -> Json<Health> {
 ))]
 async fn ready(State(readiness): State<Arc<dyn Readiness>>) -> Result<Json<Health>, ApiError> {
     let reasons = readiness.obstacles().await;
-    if reasons.is_empty() { Ok(Json(Health { status: "ready" })) } else { Err(ApiError::NotReady { reasons }) }
+    if !reasons.is_empty() {
+        return Err(ApiError::NotReady { reasons });
+    }
+    Ok(Json(Health { status: "ready", remarks: readiness.remarks() }))
 }

@@ -68,4 +68,9 @@ pub trait WindowSource: Send + Sync + 'static {
 pub trait Readiness: Send + Sync + 'static {
     /// What is in the way, each with what to do about it; empty where nothing is.
     fn obstacles(&self) -> BoxFuture<'_, Vec<String>>;
+
+    /// What is wrong without keeping it from its work.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

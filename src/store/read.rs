@@ -1,6 +1,6 @@
 //! Reading what is stored, by trace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
@@ -8,11 +8,12 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use super::arrival::{Arrival, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
+use super::arrival::{Arrival, ArrivalKind, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
+use super::encode;
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::{self, COLUMNS, RequestRow};
-use crate::model::{TraceId, UnixNanos};
+use crate::model::{EventLog, TraceId, UnixNanos};
 
 /// How many arrivals of one trace are loaded; a trace that comes in more pieces is flagged as too large.
 const MAX_TRACE_ARRIVALS: i64 = 4096;
@@ -42,6 +43,20 @@ const KNOWN: &str = "
     from unnest($1::uuid[], $2::int8[], $3::int2[], $4::timestamptz[]) with ordinality
         as wanted (key, identity, kind, since, place)
     order by wanted.place";
+
+/// As [`LOAD_ARRIVALS`], of event lines only.
+const LINES: &str = "
+    select wanted.key, found.body
+    from unnest($1::uuid[]) as wanted (key)
+    cross join lateral (
+        select body, sum(octet_length(body)) over (rows unbounded preceding) as running
+        from (
+            select body from arrival
+            where arrival.key = wanted.key and arrival.received_at >= $2 and arrival.kind = $5
+            limit $3
+        ) as held
+    ) as found
+    where found.running <= $4";
 
 /// Before anything arrived, and still a time that PostgreSQL can hold, which the calendar's first is not.
 pub(super) const BEFORE_ALL: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -94,6 +109,34 @@ impl Store {
         let since: Vec<DateTime<Utc>> = arrivals.iter().map(|arrival| searched_from(arrival.since)).collect();
         let query = sqlx::query_scalar(KNOWN).bind(keys).bind(identities).bind(kinds).bind(since);
         Ok(query.fetch_all(&self.pool).await?)
+    }
+
+    /// The event lines that are stored under some keys, where they speak of times from `since` on. Of a log that is too
+    /// large to be joined only a part is looked at.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn lines(&self, keys: &[Key], since: Option<UnixNanos>) -> Result<Vec<EventLog>, StoreError> {
+        let wanted: BTreeSet<Uuid> = keys.iter().copied().map(Uuid::from_bytes).collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = sqlx::query(LINES)
+            .bind(wanted.into_iter().collect::<Vec<_>>())
+            .bind(searched_from(since))
+            .bind(MAX_TRACE_ARRIVALS)
+            .bind(MAX_TRACE_BYTES as i64)
+            .bind(ArrivalKind::Events as i16);
+        let mut rows = query.fetch(&self.pool);
+        let mut logs = Vec::new();
+        while let Some(row) = rows.try_next().await? {
+            let Ok(trace_id) = TraceId::from_bytes(row.try_get::<Uuid, _>("key")?.into_bytes()) else { continue };
+            match encode::decode_events(trace_id, row.try_get("body")?) {
+                Ok(log) => logs.push(log),
+                Err(error) => tracing::error!(%trace_id, %error, "a stored arrival cannot be read"),
+            }
+        }
+        Ok(logs)
     }
 
     /// Completes rows of [`COLUMNS`] by their labels.

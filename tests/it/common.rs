@@ -6,4 +6,4 @@ mod server;
 
 pub use database::{TestDatabase, test_database};
 pub use folder::Folder;
-pub use server::Server;
+pub use server::{PATIENCE, Server};

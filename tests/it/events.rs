@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use crate::cases::compare;
 use crate::common::Server;
 
-fn fresh_id() -> String {
+pub fn fresh_id() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
+pub fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
     move |answer| compare(&wanted, answer, "")
 }
 
 /// The lines of case `event-log`; only the first tells the trace.
-fn log(trace_id: &str, request_id: &str) -> Vec<Value> {
+pub fn log(trace_id: &str, request_id: &str) -> Vec<Value> {
     let line = |seq: u32, kind: &str, at: f64, tokens: u32, batch: u32| {
         json!({"request_id": request_id, "event_seq": seq, "event_type": kind, "client_time_ms": at,
                "token_count": tokens, "batch": batch, "extra": {"text": "never stored"}})
@@ -29,11 +29,11 @@ fn log(trace_id: &str, request_id: &str) -> Vec<Value> {
     lines
 }
 
-fn done(request_id: &str) -> Value {
+pub fn done(request_id: &str) -> Value {
     json!({"request_id": request_id, "event_seq": 5, "event_type": "done", "client_time_ms": 2300.0})
 }
 
-fn truncated() -> Value {
+pub fn truncated() -> Value {
     json!({"result": "truncated", "completeness": "no_end", "output_tokens": 28,
            "client": {"ttft_ms": 1100.3, "duration_ms": 1290.7},
            "stream": {"business_events": 3, "batched_events": 1, "max_gap_ms": 135.5, "p50_gap_ms": 54.9,
@@ -41,7 +41,7 @@ fn truncated() -> Value {
            "rates": {"rate_e2e": 21.6937, "rate_stream": 141.8067, "rate_after_first": 84.0336}})
 }
 
-fn whole() -> Value {
+pub fn whole() -> Value {
     json!({"result": "ok", "completeness": "ok", "output_tokens": 28, "state": "client_only",
            "client": {"ttft_ms": 1100.3, "duration_ms": 1300.0}, "stream": {"done_received": true, "last_seq": 5}})
 }

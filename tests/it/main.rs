@@ -2,6 +2,7 @@
 
 mod common;
 
+mod archive;
 mod callers;
 mod cases;
 mod cli;

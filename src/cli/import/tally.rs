@@ -46,6 +46,22 @@ impl Tally {
         self.leave_out(CUT_OFF, 1);
     }
 
+    /// Adds what became of the members of another file.
+    pub fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.accepted += other.accepted;
+        if let Some(duplicates) = other.duplicates {
+            *self.duplicates.get_or_insert(0) += duplicates;
+        }
+        for (class, n) in other.results.into_iter().flatten() {
+            *self.results.get_or_insert_default().entry(class).or_default() += n;
+        }
+        for (reason, n) in other.rejected {
+            self.leave_out(reason, n);
+        }
+        self.refused |= other.refused;
+    }
+
     /// Whether anything was rejected but what is left out as it should be, such as a last member that is cut off.
     pub fn any_refused(&self) -> bool {
         self.refused
@@ -79,6 +95,18 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_files_add_up() {
+        let mut sum = Tally::default();
+        for accepted in [2, 3] {
+            let mut tally = Tally { read: 9, accepted, duplicates: Some(1), ..Tally::default() };
+            tally.reject("bad", 4);
+            sum.add(tally);
+        }
+        let rejected = BTreeMap::from([("bad".to_owned(), 8)]);
+        assert_eq!(sum, Tally { read: 18, accepted: 5, duplicates: Some(2), results: None, rejected, refused: true });
+    }
 
     #[test]
     fn a_cut_off_end_is_counted_but_is_no_refusal() {

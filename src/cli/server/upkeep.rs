@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::Archive;
 use crate::model::UnixNanos;
 use crate::serve::source::Readiness;
 use crate::store::Store;
@@ -16,9 +17,12 @@ const DRAIN_EVERY: Duration = Duration::from_secs(5);
 /// A database that takes longer to answer a ping is as good as away.
 const PING_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Makes coming partitions and drops those past retention, until `stop`.
-pub async fn maintain(store: Store, stop: CancellationToken) {
+/// Makes coming partitions and drops those past retention, days of the archive too, until `stop`.
+pub async fn maintain(store: Store, archive: Option<Archive>, stop: CancellationToken) {
     loop {
+        if let Some(archive) = &archive {
+            archive.tidy();
+        }
         match store.maintain(UnixNanos::now()).await {
             Ok(done) if done.created.is_empty() && done.dropped.is_empty() => {}
             Ok(done) => tracing::info!(created = ?done.created, dropped = ?done.dropped, "partitions were changed"),
@@ -48,13 +52,14 @@ async fn pause(length: Duration, stop: &CancellationToken) -> bool {
 /// Ready means that the database answers and nobody has asked to stop.
 pub struct StoreReadiness {
     store: Store,
+    archive: Option<Archive>,
     stop: CancellationToken,
 }
 
 impl StoreReadiness {
     /// Of a store, until `stop`.
-    pub fn new(store: Store, stop: CancellationToken) -> Self {
-        Self { store, stop }
+    pub fn new(store: Store, archive: Option<Archive>, stop: CancellationToken) -> Self {
+        Self { store, archive, stop }
     }
 
     async fn look(&self) -> Vec<String> {
@@ -72,5 +77,9 @@ impl StoreReadiness {
 impl Readiness for StoreReadiness {
     fn obstacles(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(self.look())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.archive.iter().filter_map(Archive::trouble).collect()
     }
 }

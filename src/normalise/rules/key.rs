@@ -38,6 +38,8 @@ const CONTENT: &[&str] = &[
 
 /// Words that tell that a value is content or a secret, unless the key ends in a measure.
 const TELLTALES: &[&str] = &[
+    "answer",
+    "answers",
     "apikey",
     "arguments",
     "authorization",
@@ -48,6 +50,7 @@ const TELLTALES: &[&str] = &[
     "cookie",
     "credential",
     "credentials",
+    "delta",
     "email",
     "instructions",
     "message",
@@ -56,7 +59,10 @@ const TELLTALES: &[&str] = &[
     "password",
     "prompt",
     "prompts",
+    "question",
+    "reply",
     "secret",
+    "text",
 ];
 
 /// Last words of keys whose values are numbers or names of a few values.
