@@ -14,6 +14,7 @@ mod reader;
 pub mod rollup;
 pub mod sample;
 pub mod scope;
+pub mod stream;
 pub mod summary;
 
 pub use answer::{Answer, Contents, Group, Question, Window};

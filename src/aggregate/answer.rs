@@ -8,6 +8,7 @@ use super::coverage::{Coverage, Tally};
 use super::quantile::Quantile;
 use super::sample::{Sample, Values};
 use super::scope::{Dictionary, GroupLabels, Scope, Tellers};
+use super::stream::{Output, Rhythm, Wholeness};
 use super::summary::Summary;
 use crate::model::{GroupKey, Interval, Metric, ResultClass, Section, Selection, State};
 
@@ -56,6 +57,12 @@ pub struct Group {
     pub n: u64,
     /// Its coverage.
     pub coverage: Coverage,
+    /// Whether its streamed answers were whole, of every result.
+    pub wholeness: Wholeness,
+    /// Whether something held its streamed answers back.
+    pub rhythm: Rhythm,
+    /// The output of all of it, of every result.
+    pub output: Output,
     /// Its distributions: the main metrics always, others where a request tells them.
     pub metrics: Vec<(Metric, Summary)>,
 }
@@ -161,7 +168,9 @@ impl Question {
             let censored = if whole { censored(metric, members, contents, scope) } else { None };
             metrics.push((metric, Summary::of(&sample, records, censored.as_ref(), &self.quantiles)));
         }
-        Group { labels, n: n.sum(), coverage, metrics }
+        let (n, rhythm) = (n.sum(), Rhythm::of(members.iter().copied(), &contents.dictionary));
+        let (wholeness, output) = of_every_result(&labels, contents, scope);
+        Group { labels, n, coverage, wholeness, rhythm, output, metrics }
     }
 }
 
@@ -180,11 +189,25 @@ fn requests<'a>(cells: impl Iterator<Item = (&'a CellKey, &'a Cell)>) -> u64 {
     cells.map(|(_, cell)| cell.counts.requests).sum()
 }
 
+/// What would look better than it is if only some results counted: an answer that was cut off is no `ok` one. Groups by
+/// result keep to theirs.
+fn of_every_result(labels: &GroupLabels, contents: &Contents, scope: &Scope) -> (Wholeness, Output) {
+    let by_result = labels.0.iter().any(|(key, _)| *key == GroupKey::Result);
+    let all = || {
+        contents.pairs().filter(|(key, _)| {
+            let admitted = |labels| scope.admits_labels(labels) && (!by_result || scope.admits_result(key.result));
+            contents.dictionary.get(&key.labels).is_some_and(admitted)
+        })
+    };
+    (Wholeness::of(all(), &contents.dictionary), Output::of(all()))
+}
+
 fn is_always_shown(metric: Metric) -> bool {
     match metric.section() {
         Section::Phases => !matches!(metric, Metric::Prefill | Metric::Decode | Metric::WallEnvelope),
         Section::Client => matches!(metric, Metric::Duration | Metric::Ttft | Metric::Setup),
         Section::Server => metric == Metric::ServerTotal,
+        Section::Stream => matches!(metric, Metric::MaxGap | Metric::StallRate),
         Section::Ttft | Section::Rates => true,
     }
 }

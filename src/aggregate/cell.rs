@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sample::Values;
-use crate::model::{Flag, Flags, JoinMethod, Metric, Observation, ResultClass, State};
+use crate::model::{Completeness, Flag, Flags, JoinMethod, Metric, Observation, ResultClass, State};
 
 /// What the requests of a cell have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,16 @@ pub struct Counts {
     pub from_spans: u64,
     /// Those whose sides were joined by a request id.
     pub by_request_id: u64,
+    /// Streamed ones by whether all of the answer arrived, where that is known.
+    pub completeness: BTreeMap<Completeness, u64>,
+    /// Those the rhythm of whose stream could be judged.
+    pub judged: u64,
+    /// How many of these something on the way held back.
+    pub suspected_buffering: u64,
+    /// Those whose output tokens were counted.
+    pub with_output_tokens: u64,
+    /// Their output tokens.
+    pub output_tokens: u64,
     /// Excluded ones by their reason.
     pub excluded: BTreeMap<Flag, u64>,
 }
@@ -56,10 +66,25 @@ impl Counts {
         self.sampled_out += u64::from(observation.has_client && observation.flags.has(Flag::SampledOut));
         self.from_spans += u64::from(observation.flags.has(Flag::ClientFromSpan));
         self.by_request_id += u64::from(observation.join_method == JoinMethod::RequestId);
+        self.add_stream(observation);
         if observation.state == State::Excluded {
             // An entry span without a valid end excludes too, though its flag alone does not say so.
             let reason = observation.flags.exclusion().unwrap_or(Flag::ClockInvalid);
             *self.excluded.entry(reason).or_default() += 1;
+        }
+    }
+
+    fn add_stream(&mut self, observation: &Observation) {
+        if let Some(completeness) = observation.completeness {
+            *self.completeness.entry(completeness).or_default() += 1;
+        }
+        self.judged += u64::from(observation.tells_rhythm);
+        self.suspected_buffering += u64::from(observation.flags.has(Flag::SuspectedBuffering));
+        // Records that collide may tell one answer twice.
+        let tokens = observation.output_tokens.filter(|_| !observation.flags.has(Flag::TraceIdCollision));
+        if let Some(tokens) = tokens.and_then(|tokens| u64::try_from(tokens).ok()) {
+            self.with_output_tokens += 1;
+            self.output_tokens = self.output_tokens.saturating_add(tokens);
         }
     }
 
@@ -71,6 +96,13 @@ impl Counts {
         self.sampled_out += other.sampled_out;
         self.from_spans += other.from_spans;
         self.by_request_id += other.by_request_id;
+        self.judged += other.judged;
+        self.suspected_buffering += other.suspected_buffering;
+        self.with_output_tokens += other.with_output_tokens;
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        for (completeness, n) in &other.completeness {
+            *self.completeness.entry(*completeness).or_default() += n;
+        }
         for (reason, n) in &other.excluded {
             *self.excluded.entry(*reason).or_default() += n;
         }
@@ -190,6 +222,9 @@ mod tests {
             has_client: true,
             has_server: true,
             join_method: JoinMethod::TraceId,
+            completeness: None,
+            tells_rhythm: false,
+            output_tokens: None,
             readings,
         }
     }
@@ -232,6 +267,26 @@ mod tests {
         let kept = [Metric::GpuQueue, Metric::Wall, Metric::TtftGpuQueue].map(Series::Of);
         assert_eq!(cell.series.keys().copied().collect::<Vec<_>>(), kept);
         assert_eq!((cell.counts.client, cell.counts.from_spans), (1, 1));
+    }
+
+    #[test]
+    fn streams_are_counted_and_the_tokens_of_a_collision_are_not() {
+        let mut streamed = observation(State::Matched, ResultClass::Ok, 9.0);
+        streamed.completeness = Some(Completeness::Missing);
+        (streamed.tells_rhythm, streamed.output_tokens) = (true, Some(180));
+        streamed.flags.set(Flag::SuspectedBuffering);
+        let mut collided = observation(State::Excluded, ResultClass::Ok, 9.0);
+        collided.output_tokens = Some(180);
+        collided.flags.set(Flag::TraceIdCollision);
+        let mut counts = Counts::default();
+        counts.add(&streamed);
+        counts.add(&collided);
+        assert_eq!(counts.completeness, BTreeMap::from([(Completeness::Missing, 1)]));
+        assert_eq!((counts.judged, counts.suspected_buffering), (1, 1));
+        assert_eq!((counts.with_output_tokens, counts.output_tokens), (1, 180));
+        let mut twice = counts.clone();
+        twice.merge(&counts);
+        assert_eq!((twice.judged, twice.output_tokens, twice.completeness[&Completeness::Missing]), (2, 360, 2));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct PhasesArgs {
     /// Print the server's JSON
     #[arg(long)]
     json: bool,
-    /// Also show every other metric that a request tells, such as the split of the time to the first token
+    /// Also show every other metric that a request tells, such as what servers measured, and speeds
     #[arg(long, conflicts_with = "json")]
     all: bool,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub async fn run(args: PhasesArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The answer of `/api/v1/phases` for people: a table a group, then the coverage.
-/// Without `all` it has the phases and what the client measured as a whole.
+/// Without `all` it has the phases of both pairs, what the client measured as a whole, and the rhythm of streams.
 pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
     let groups = answer["groups"].as_array().context("the server's answer has no groups")?;
     let mut text = String::new();
@@ -87,7 +87,12 @@ pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
         let labels = labels(&group["dimensions"]);
         let n = &group["n"];
         let heading = if labels.is_empty() { format!("n = {n}") } else { format!("{labels}: n = {n}") };
-        text.push_str(&format!("{heading}\n{}\n\n", table(group, all)));
+        text.push_str(&format!("{heading}\n{}\n", table(group, "_ms", all)));
+        if all {
+            text.push_str(&format!("{}\n", table(group, "", all)));
+        }
+        text.push_str(&streams(group));
+        text.push('\n');
     }
     if !groups.iter().any(|group| told(&group)) {
         text.push_str("no requests of this result in this window; --result all counts failed and cut-off ones too\n\n");
@@ -105,13 +110,42 @@ fn labels(dimensions: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// One row a metric, in the order of a request's way: its quantiles, each with its 95 % interval.
-fn table(group: &Value, all: bool) -> Table {
+/// What gaps and rates may hide, whether streamed answers were whole, and their output together; nothing where nothing
+/// was streamed or counted.
+fn streams(group: &Value) -> String {
+    let count = |part: &str, key: &str| group[part][key].as_u64().unwrap_or(0);
+    let mut text = String::new();
+    let (judged, not_judged) = (count("buffering", "n"), count("buffering", "not_judged"));
+    if judged + not_judged > 0 {
+        let share = group["buffering"]["share"].as_f64();
+        let share = share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
+        let suspected = count("buffering", "suspected");
+        text.push_str(&format!("suspected_buffering {suspected} of {judged}{share}; not judged {not_judged}\n"));
+    }
+    let (told, not_told) = (count("completeness", "n"), count("completeness", "not_told"));
+    if told + not_told > 0 {
+        let classes = ["ok", "no_end", "missing", "both"].map(|key| format!("{key} {}", count("completeness", key)));
+        text.push_str(&format!("completeness of {told}: {}; not told {not_told}\n", classes.join(", ")));
+    }
+    if let Some(rate) = group["throughput"]["output_tokens_per_second_window"].as_f64() {
+        let (n, not_counted) = (count("throughput", "n"), count("throughput", "not_counted"));
+        text.push_str(&format!(
+            "output_tokens_per_second_window {}: {n} requests; not counted {not_counted}\n",
+            short(rate)
+        ));
+    }
+    text
+}
+
+/// One row a metric, in the order of a request's way: its quantiles, each with its 95 % interval. `suffix` is what the
+/// names of its fields end in: those in milliseconds, or speeds and shares.
+fn table(group: &Value, suffix: &str, all: bool) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
-    let mut header = vec!["ms".to_owned(), "n".to_owned()];
+    let unit = if suffix == "_ms" { "ms" } else { "tokens/s, share" };
+    let mut header = vec![unit.to_owned(), "n".to_owned()];
     let mut rows = Vec::new();
-    for metric in Metric::ALL.iter().filter(|metric| metric.unit().suffix() == "_ms") {
+    for metric in Metric::ALL.iter().filter(|metric| metric.unit().suffix() == suffix) {
         if !all && !is_main(*metric) {
             continue;
         }
@@ -119,12 +153,12 @@ fn table(group: &Value, all: bool) -> Table {
         if summary.get("n").and_then(Value::as_u64).unwrap_or(0) == 0 {
             continue;
         }
-        let quantiles = quantile_keys(summary);
+        let quantiles = quantile_keys(summary, suffix);
         if header.len() == 2 {
-            header.extend(quantiles.iter().map(|key| format!("{} [95 % interval]", key.trim_end_matches("_ms"))));
+            header.extend(quantiles.iter().map(|key| format!("{} [95 % interval]", key.trim_end_matches(suffix))));
             header.extend(["mean".to_owned(), "max".to_owned(), "known".to_owned()]);
         }
-        rows.push(row(metric.column(), summary, &quantiles));
+        rows.push(row(metric.column(), summary, &quantiles, suffix));
     }
     table.set_header(header).add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
@@ -133,29 +167,30 @@ fn table(group: &Value, all: bool) -> Table {
     table
 }
 
-/// The phases, and what the client measured as a whole.
+/// The phases of both pairs, what the client measured as a whole, and the rhythm of its streams.
 fn is_main(metric: Metric) -> bool {
-    metric.section() == Section::Phases || matches!(metric, Metric::Duration | Metric::Ttft)
+    matches!(metric.section(), Section::Phases | Section::Ttft | Section::Stream)
+        || matches!(metric, Metric::Duration | Metric::Ttft)
 }
 
 /// `p50_ms`, `p95_ms`, … in ascending order.
-fn quantile_keys(summary: &Map<String, Value>) -> Vec<String> {
-    let rank = |key: &str| key.strip_prefix('p')?.strip_suffix("_ms")?.replace('_', ".").parse::<f64>().ok();
+fn quantile_keys(summary: &Map<String, Value>, suffix: &str) -> Vec<String> {
+    let rank = |key: &str| key.strip_prefix('p')?.strip_suffix(suffix)?.replace('_', ".").parse::<f64>().ok();
     let mut keys: Vec<(f64, &String)> = summary.keys().filter_map(|key| Some((rank(key)?, key))).collect();
     keys.sort_by(|a, b| a.0.total_cmp(&b.0));
     keys.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
-fn row(name: &str, summary: &Map<String, Value>, quantiles: &[String]) -> Vec<String> {
+fn row(name: &str, summary: &Map<String, Value>, quantiles: &[String], suffix: &str) -> Vec<String> {
     let show = |value: Option<&Value>| value.and_then(Value::as_f64).map_or_else(|| "–".to_owned(), short);
     let mut cells = vec![name.to_owned(), summary.get("n").map_or_else(String::new, Value::to_string)];
     for key in quantiles {
-        let interval = summary.get(&key.replace("_ms", "_ci_ms"));
+        let interval = summary.get(&format!("{}_ci{suffix}", key.trim_end_matches(suffix)));
         let end = |at: usize| show(interval.and_then(|ends| ends.get(at)));
         cells.push(format!("{} [{}, {}]", show(summary.get(key)), end(0), end(1)));
     }
-    cells.push(show(summary.get("mean_ms")));
-    cells.push(show(summary.get("max_ms")));
+    cells.push(show(summary.get(&format!("mean{suffix}"))));
+    cells.push(show(summary.get(&format!("max{suffix}"))));
     let known = summary.get("phase_coverage").and_then(Value::as_f64);
     cells.push(known.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share)));
     cells
@@ -209,9 +244,24 @@ mod tests {
                                   "phase_coverage": 0.934_579},
                     "generation": {"n": 0},
                 },
+                "ttft": {"gpu_queue": {"n": 390, "p50_ms": 199.0, "p95_ms": 379.0, "p50_ci_ms": [180.0, 219.0],
+                                       "p95_ci_ms": [370.0, null], "mean_ms": 199.5, "max_ms": 399.0,
+                                       "phase_coverage": 0.911_215}},
+                "stream": {
+                    "max_gap": {"n": 395, "p50_ms": 40.0, "p95_ms": 410.5, "p50_ci_ms": [38.0, 43.0],
+                                "p95_ci_ms": [400.0, 420.0], "mean_ms": 61.0, "max_ms": 2100.0,
+                                "phase_coverage": 0.922_897},
+                    "stall_rate": {"n": 395, "p50": 0.0, "p95": 0.0125, "p50_ci": [0.0, 0.0],
+                                   "p95_ci": [0.0, 0.025], "mean": 0.0016, "max": 0.05, "phase_coverage": 0.922_897},
+                },
+                "buffering": {"n": 390, "suspected": 3, "share": 0.007_692_3, "not_judged": 5},
+                "completeness": {"n": 398, "ok": 390, "no_end": 5, "missing": 2, "both": 1, "not_told": 2},
+                "throughput": {"output_tokens_per_second_window": 41.25, "output_tokens": 148_500, "n": 397,
+                               "not_counted": 6, "window_seconds": 3600.0},
             }],
         });
         insta::assert_snapshot!(report(&answer, false).expect("a report"));
+        insta::assert_snapshot!("all_of_a_report", report(&answer, true).expect("a report"));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub enum Unit {
     Millis,
     /// Tokens a second.
     TokensPerSecond,
+    /// A part of a whole, from 0 to 1.
+    Share,
 }
 
 impl Unit {
@@ -20,7 +22,7 @@ impl Unit {
     pub fn shown(self, stored: f64) -> f64 {
         match self {
             Self::Nanos => stored / 1e6,
-            Self::Millis | Self::TokensPerSecond => stored,
+            Self::Millis | Self::TokensPerSecond | Self::Share => stored,
         }
     }
 
@@ -28,7 +30,7 @@ impl Unit {
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Nanos | Self::Millis => "_ms",
-            Self::TokensPerSecond => "",
+            Self::TokensPerSecond | Self::Share => "",
         }
     }
 }
@@ -44,13 +46,15 @@ pub enum Section {
     Server,
     /// The time to the first token, split.
     Ttft,
+    /// The rhythm of a streamed answer, as its client saw it.
+    Stream,
     /// Speeds.
     Rates,
 }
 
 impl Section {
     /// All of them, in the order of an answer.
-    pub const ALL: [Self; 5] = [Self::Phases, Self::Client, Self::Server, Self::Ttft, Self::Rates];
+    pub const ALL: [Self; 6] = [Self::Phases, Self::Client, Self::Server, Self::Ttft, Self::Stream, Self::Rates];
 
     /// The name in the API.
     pub const fn name(self) -> &'static str {
@@ -59,6 +63,7 @@ impl Section {
             Self::Client => "client",
             Self::Server => "server",
             Self::Ttft => "ttft",
+            Self::Stream => "stream",
             Self::Rates => "rates",
         }
     }
@@ -190,6 +195,20 @@ metrics! {
     Tpot = 29, "tpot_ms", Rates, "tpot_ms", Millis;
     /// Time of generation, a token.
     GenerationPerOutputToken = 30, "generation_ms_per_output_token", Rates, "generation_ms_per_output_token", Millis;
+    /// A request's median gap between business events.
+    P50Gap = 31, "p50_gap", Stream, "p50_gap", Nanos;
+    /// A request's 0.95-quantile of the gaps.
+    P95Gap = 32, "p95_gap", Stream, "p95_gap", Nanos;
+    /// A request's 0.99-quantile of the gaps.
+    P99Gap = 33, "p99_gap", Stream, "p99_gap", Nanos;
+    /// A request's longest gap.
+    MaxGap = 34, "max_gap", Stream, "max_gap", Nanos;
+    /// A request's gaps over one second by all its gaps.
+    StallRate = 35, "stall_rate", Stream, "stall_rate", Share;
+    /// A request's business events that came together with another, by all of them.
+    BatchedShare = 36, "batched_share", Stream, "batched_share", Share;
+    /// First response byte to the first business event.
+    HeadersToFirstToken = 37, "headers_to_first_token", Stream, "headers_to_first_token", Nanos;
 }
 
 impl Metric {
@@ -197,7 +216,7 @@ impl Metric {
     pub fn field(self) -> String {
         match self.unit() {
             Unit::Nanos => format!("{}_ms", self.column()),
-            Unit::Millis | Unit::TokensPerSecond => self.column().to_owned(),
+            Unit::Millis | Unit::TokensPerSecond | Unit::Share => self.column().to_owned(),
         }
     }
 
@@ -213,7 +232,7 @@ impl Metric {
 
     /// Whether the client alone can tell it, so that a request whose spans never came has it too.
     pub fn client_tells(self) -> bool {
-        self.section() == Section::Client
+        matches!(self.section(), Section::Client | Section::Stream)
             || (self.section() == Section::Rates && self != Self::GenerationPerOutputToken)
     }
 
@@ -234,6 +253,7 @@ impl Metric {
             Section::Client => request.client.as_ref().and_then(|side| self.of_client(side)).map(Reading::Nanos),
             Section::Server => request.server.as_ref().and_then(|side| self.of_server(side)).map(Reading::Nanos),
             Section::Ttft => request.ttft.as_ref().and_then(|split| self.of_ttft(split)).map(Reading::Nanos),
+            Section::Stream => self.of_stream(request),
             Section::Rates => self.of_rates(&request.rates).map(Reading::Number),
         };
         reading.filter(|value| value.as_f64().is_finite())
@@ -289,6 +309,22 @@ impl Metric {
         }
     }
 
+    fn of_stream(self, request: &Request) -> Option<Reading> {
+        if self == Self::HeadersToFirstToken {
+            return request.client?.headers_to_first_token().map(Reading::Nanos);
+        }
+        let stream = request.stream.as_ref()?;
+        match self {
+            Self::P50Gap => stream.p50_gap.map(Reading::Nanos),
+            Self::P95Gap => stream.p95_gap.map(Reading::Nanos),
+            Self::P99Gap => stream.p99_gap.map(Reading::Nanos),
+            Self::MaxGap => stream.max_gap.map(Reading::Nanos),
+            Self::StallRate => stream.stall_rate().map(Reading::Number),
+            Self::BatchedShare => stream.batched_share().map(Reading::Number),
+            _ => None,
+        }
+    }
+
     fn of_rates(self, rates: &Rates) -> Option<f64> {
         match self {
             Self::RateE2e => rates.rate_e2e,
@@ -334,6 +370,7 @@ mod tests {
         assert!(!Metric::GpuQueue.counts_in(State::ClientOnly));
         assert!(!Metric::GenerationPerOutputToken.counts_in(State::ClientOnly));
         assert!(Metric::Duration.counts_in(State::ClientOnly));
+        assert!(Metric::MaxGap.counts_in(State::ClientOnly));
         assert!(!Metric::Duration.counts_in(State::Excluded));
     }
 }

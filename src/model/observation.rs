@@ -3,7 +3,7 @@
 use super::dimension::Dimensions;
 use super::flag::Flags;
 use super::metric::Metric;
-use super::record::ResultClass;
+use super::record::{Completeness, ResultClass};
 use super::request::{JoinMethod, Request, State};
 use super::time::{Interval, Nanos, UnixNanos};
 
@@ -88,6 +88,12 @@ pub struct Observation {
     pub has_server: bool,
     /// What tied the sides together.
     pub join_method: JoinMethod,
+    /// Whether all of its stream arrived.
+    pub completeness: Option<Completeness>,
+    /// Whether the rhythm of its stream could be judged.
+    pub tells_rhythm: bool,
+    /// Tokens of the answer.
+    pub output_tokens: Option<i64>,
     /// Its numbers.
     pub readings: Readings,
 }
@@ -104,6 +110,9 @@ impl Observation {
             has_client: request.client.is_some(),
             has_server: request.server.is_some(),
             join_method: request.join_method,
+            completeness: request.completeness,
+            tells_rhythm: request.tells_rhythm(),
+            output_tokens: request.output_tokens,
             readings: Readings::of(request),
         }
     }

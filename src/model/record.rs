@@ -82,7 +82,7 @@ impl Setup {
 }
 
 /// Whether all of a streamed answer arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completeness {
     /// End marker seen, no hole.
@@ -96,6 +96,14 @@ pub enum Completeness {
 }
 
 impl Completeness {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::NoEnd, Self::Missing, Self::Both];
+
+    /// From the stored number.
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| *known as i16 == number)
+    }
+
     /// From what a stream's summary tells; `None` where neither is known.
     pub fn from_parts(done_received: Option<bool>, missing_seq: Option<i64>) -> Option<Self> {
         let ended = done_received.unwrap_or(true);

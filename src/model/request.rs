@@ -90,6 +90,13 @@ pub struct ClientSide {
     pub status: Option<i64>,
 }
 
+impl ClientSide {
+    /// First response byte to the first business event; `None` where the two contradict each other.
+    pub fn headers_to_first_token(&self) -> Option<Nanos> {
+        Some(self.ttft? - self.headers?).filter(|time| *time >= Nanos::ZERO)
+    }
+}
+
 /// The server's side of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerSide {
@@ -172,4 +179,12 @@ pub struct Request {
     pub client_dimensions: Dimensions,
     /// All labels: the client's, completed by the server's.
     pub dimensions: Dimensions,
+}
+
+impl Request {
+    /// Whether the rhythm of its stream could be judged, so that it would be marked if something held events back.
+    pub fn tells_rhythm(&self) -> bool {
+        let ttft = self.client.and_then(|side| side.ttft);
+        self.stream.is_some_and(|stream| stream.suspected_buffering(ttft).is_some())
+    }
 }

@@ -1,5 +1,6 @@
 //! Percentiles: `GET /api/v1/phases` and `GET /api/v1/phases/series`.
 
+mod stream;
 pub mod view;
 
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 #[expect(dead_code, reason = "documents the parameters; the handler reads them by name")]
 struct ListParams {
     /// A field to order by, largest first with a minus sign in front: a phase such as `gpu_queue_ms`, a part of the time
-    /// to the first token such as `ttft_gateway_ms`, `duration_ms`, `ttft_ms`, `rate_stream`, or `window_at`. Requests
+    /// to the first token such as `ttft_gateway_ms`, `duration_ms`, `ttft_ms`, `rate_stream`, `max_gap_ms`, `stall_rate`, or `window_at`. Requests
     /// that do not tell the field are left out.
     #[param(default = "-duration_ms")]
     order: Option<String>,
@@ -110,6 +110,7 @@ mod tests {
     fn orders_are_fields_with_a_direction() {
         let order = |text| read_order(text).expect("an order");
         assert_eq!(order("-gpu_queue_ms"), Order { key: OrderKey::Metric(Metric::GpuQueue), descending: true });
+        assert_eq!(order("-max_gap_ms"), Order { key: OrderKey::Metric(Metric::MaxGap), descending: true });
         assert_eq!(order("tpot_ms"), Order { key: OrderKey::Metric(Metric::Tpot), descending: false });
         assert_eq!(order("-window_at"), Order { key: OrderKey::WindowAt, descending: true });
         let error = read_order("gpu_queue").expect_err("no unit").to_string();

@@ -138,7 +138,7 @@ async fn send(router: &Router, request: Request<Body>) -> Answer {
     let header = |name| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
     let (status, allow) = (response.status(), header(ALLOW));
     let form = header(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default().to_owned();
-    let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body in memory");
+    let body = to_bytes(response.into_body(), 4 << 20).await.expect("a body in memory");
     Answer { status, form, allow, body: String::from_utf8(body.to_vec()).expect("UTF-8") }
 }
 

@@ -57,6 +57,8 @@ const COLUMN_COUNT: usize = 60;
 /// Bits of `sides`: optional parts that no column of their own tells.
 pub(super) const CLIENT: i16 = 1;
 const STREAM: i16 = 2;
+/// The rhythm of the stream could be judged: the flag says how.
+pub(super) const RHYTHM: i16 = 4;
 
 /// About the size of an encoded row.
 pub(super) const ROW_BYTES: usize = 600;
@@ -91,7 +93,8 @@ fn encode_request(request: &Request, flags: Flags, rows: &mut CopyRows) {
     rows.int2(request.completeness.map(|completeness| completeness as i16));
     let client = request.client.map_or(0, |_| CLIENT);
     let stream = request.stream.map_or(0, |_| STREAM);
-    rows.int2(Some(client | stream));
+    let rhythm = if request.tells_rhythm() { RHYTHM } else { 0 };
+    rows.int2(Some(client | stream | rhythm));
     rows.int8(request.client_span.map(span_number));
     rows.int8(request.server.map(|server| span_number(server.entry)));
     encode_client(&request.client.unwrap_or_default(), rows);
@@ -193,7 +196,7 @@ pub(super) fn decode(row: &PgRow, labels: Arc<DimensionTuple>) -> Result<Request
         ttft: read_ttft(row)?,
         rates: read_rates(row)?,
         stream: if sides & STREAM != 0 { Some(read_stream(row)?) } else { None },
-        completeness: row.try_get::<Option<i16>, _>("completeness")?.and_then(completeness),
+        completeness: row.try_get::<Option<i16>, _>("completeness")?.and_then(Completeness::from_number),
         input_tokens: row.try_get("input_tokens")?,
         output_tokens: row.try_get("output_tokens")?,
         client_dimensions,
@@ -299,11 +302,6 @@ fn read_stream(row: &PgRow) -> Result<StreamSummary, sqlx::Error> {
         max_gap: read_nanos(row, "max_gap_ns")?,
         ..StreamSummary::default()
     })
-}
-
-fn completeness(number: i16) -> Option<Completeness> {
-    let all = [Completeness::Ok, Completeness::NoEnd, Completeness::Missing, Completeness::Both];
-    all.into_iter().find(|known| *known as i16 == number)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use sqlx::{AssertSqlSafe, Row, Transaction};
 
 use super::error::StoreError;
 use super::pool::Store;
-use super::request::{CLIENT, COLUMNS, RequestRow, read_join_method};
+use super::request::{CLIENT, COLUMNS, RHYTHM, RequestRow, read_join_method};
 use crate::model::{
-    Flags, Interval, Labels, Metric, Observation, Order, OrderKey, Readings, ResultClass, Selection, Slice, State,
-    Unit, UnixNanos,
+    Completeness, Flags, Interval, Labels, Metric, Observation, Order, OrderKey, Readings, ResultClass, Selection,
+    Slice, State, Unit, UnixNanos,
 };
 
 /// The labels that requests of a window have. The limits inside keep the plan at one index probe for each tuple,
@@ -30,8 +30,12 @@ const LABELS_WITHIN: &str = "
 
 /// What an observation is read from.
 static OBSERVED: LazyLock<String> = LazyLock::new(|| {
-    let metrics: Vec<String> = Metric::ALL.iter().map(|metric| column(*metric)).collect();
-    format!("dims, arrived_at, window_at, state, result, flags, sides, join_method, {}", metrics.join(", "))
+    let metrics = Metric::ALL.iter().map(|metric| format!("{} as {}", value(*metric), metric.column()));
+    let metrics: Vec<String> = metrics.collect();
+    format!(
+        "dims, arrived_at, window_at, state, result, flags, sides, join_method, completeness, output_tokens, {}",
+        metrics.join(", ")
+    )
 });
 
 /// The requests of some labels in a window.
@@ -62,11 +66,21 @@ static OF_SLICES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A metric's column.
+/// A metric in SQL: its column, or how it follows from others. What follows takes no space.
+fn value(metric: Metric) -> String {
+    let follows = match metric {
+        Metric::StallRate => "case when business_events > 1 then gaps_over_1s::float8 / (business_events - 1) end",
+        Metric::BatchedShare => "case when business_events > 0 then batched_events::float8 / business_events end",
+        Metric::HeadersToFirstToken => "case when ttft_ns >= headers_ns then ttft_ns - headers_ns end",
+        _ => return column(metric),
+    };
+    follows.to_owned()
+}
+
 fn column(metric: Metric) -> String {
     match metric.unit() {
         Unit::Nanos => format!("{}_ns", metric.column()),
-        Unit::Millis | Unit::TokensPerSecond => metric.column().to_owned(),
+        Unit::Millis | Unit::TokensPerSecond | Unit::Share => metric.column().to_owned(),
     }
 }
 
@@ -111,7 +125,7 @@ impl Store {
 fn list_statement(order: Order) -> String {
     let by = match order.key {
         OrderKey::WindowAt => "window_at".to_owned(),
-        OrderKey::Metric(metric) => column(metric),
+        OrderKey::Metric(metric) => value(metric),
     };
     let direction = if order.descending { "desc" } else { "asc" };
     // A server alone cannot tell how its request ended: it is listed where every class is.
@@ -214,28 +228,32 @@ fn read_observation(row: &PgRow) -> Result<Observation, sqlx::Error> {
     let state = State::from_number(row.try_get("state")?);
     let state = state.ok_or_else(|| sqlx::Error::Decode("request.state holds a number that no state has".into()))?;
     let readings = read_metrics(row)?;
+    let sides: i16 = row.try_get("sides")?;
     Ok(Observation {
         labels: row.try_get("dims")?,
         slice: Slice::of(UnixNanos::from_datetime(arrived_at), UnixNanos::from_datetime(window_at)),
         state,
         result: row.try_get::<Option<i16>, _>("result")?.and_then(ResultClass::from_number),
         flags: Flags::from_bits(row.try_get("flags")?),
-        has_client: row.try_get::<i16, _>("sides")? & CLIENT != 0,
+        has_client: sides & CLIENT != 0,
         has_server: readings.get(Metric::ServerTotal).is_some(),
         join_method: read_join_method(row)?,
+        completeness: row.try_get::<Option<i16>, _>("completeness")?.and_then(Completeness::from_number),
+        tells_rhythm: sides & RHYTHM != 0,
+        output_tokens: row.try_get("output_tokens")?,
         readings,
     })
 }
 
 fn read_metrics(row: &PgRow) -> Result<Readings, sqlx::Error> {
     /// The columns before the metrics.
-    const FIRST: usize = 8;
+    const FIRST: usize = 10;
     let mut readings = Readings::NONE;
     for (position, metric) in Metric::ALL.iter().enumerate() {
         let value = match metric.unit() {
             // Exact below 2^53 ns, which is 104 days.
             Unit::Nanos => row.try_get::<Option<i64>, _>(FIRST + position)?.map(|nanos| nanos as f64),
-            Unit::Millis | Unit::TokensPerSecond => row.try_get(FIRST + position)?,
+            Unit::Millis | Unit::TokensPerSecond | Unit::Share => row.try_get(FIRST + position)?,
         };
         readings.set(*metric, value);
     }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tracejoin::aggregate::rollup::{Rebuilt, Rollups};
 use tracejoin::aggregate::sample::Method;
+use tracejoin::aggregate::stream::{Output, Rhythm};
 use tracejoin::aggregate::summary::Summary;
 use tracejoin::aggregate::{Answer, MAX_GROUPS, Quantile, Question, ReadError, Reader};
 use tracejoin::model::{
-    ClientRecord, ClientSide, Dimension, Dimensions, Flag, Flags, GroupKey, Interval, JoinMethod, Metric, Nanos, Order,
-    OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Setup, Slice, SpanId, State, TraceId,
-    UnixNanos,
+    ClientRecord, ClientSide, Completeness, Dimension, Dimensions, Flag, Flags, GroupKey, Interval, JoinMethod, Metric,
+    Nanos, Observation, Order, OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Setup,
+    Slice, SpanId, State, StreamSummary, TraceId, UnixNanos,
 };
 use tracejoin::store::{Arrival, RequestRow, Store, StoreOptions};
 
@@ -334,4 +335,91 @@ async fn more_groups_than_are_answered_at_once_are_refused() {
     assert!(matches!(refused, Err(ReadError::TooManyGroups(groups)) if groups == MAX_GROUPS + 1));
     let fewer = Question { group_by: vec![GroupKey::Dimension(Dimension::Pool)], ..question };
     assert_eq!(ask(&store, &fewer).await.1.groups.len(), 2);
+}
+
+/// A matched request whose stream came evenly, or in bursts; every tenth was cut off.
+fn streamed(number: u32, at: UnixNanos) -> Request {
+    let mut request = matched(number, at, 10);
+    let buffered = number.is_multiple_of(4);
+    let cut = number.is_multiple_of(10);
+    let gap = |ms: i64| Some(Nanos(ms * MS));
+    request.stream = Some(StreamSummary {
+        business_events: Some(101),
+        batched_events: Some(if buffered { 90 } else { 0 }),
+        p50_gap: if buffered { Some(Nanos(50_000)) } else { gap(20) },
+        p95_gap: if buffered { gap(900) } else { gap(25) },
+        p99_gap: if buffered { gap(1_100) } else { gap(30) },
+        max_gap: Some(Nanos(i64::from(1_200 + number) * MS)),
+        gaps_over_1s: Some(if buffered { 2 } else { 1 }),
+        buffered_events: Some(if buffered { 96 } else { 0 }),
+        ..StreamSummary::default()
+    });
+    request.flags.set_if(buffered, Flag::SuspectedBuffering);
+    request.completeness = Some(if cut { Completeness::NoEnd } else { Completeness::Ok });
+    request.result = Some(if cut { ResultClass::Truncated } else { ResultClass::Ok });
+    request.output_tokens = (!number.is_multiple_of(25)).then_some(100);
+    request.client = request.client.map(|side| ClientSide { headers: gap(12), ttft: gap(200), ..side });
+    request.dimensions.set(Dimension::Streaming, Some("true"));
+    request
+}
+
+#[tokio::test]
+async fn streams_have_their_own_metrics_and_counts_from_rows() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    let requests: Vec<Request> = (1..=100).map(|i| streamed(i, at(i64::from(i)))).collect();
+    write(&store, requests.clone()).await;
+    let asked = question(at(0), at(1000), &[], &[Dimension::Pool]);
+    let (_, answer) = ask(&store, &asked).await;
+    let [even, odd] = answer.groups.as_slice() else { panic!("two pools, not {}", answer.groups.len()) };
+    // Of 50 even ones 10 were cut off; of the others 20 are multiples of 4, as 20, 40, … are among those cut off.
+    assert_eq!((even.n, even.rhythm), (40, Rhythm { judged: 40, suspected: 20, not_judged: 0 }));
+    assert_eq!((odd.n, odd.rhythm), (50, Rhythm { judged: 50, suspected: 0, not_judged: 0 }));
+    let classes = BTreeMap::from([(Completeness::Ok, 40), (Completeness::NoEnd, 10)]);
+    assert_eq!((&even.wholeness.classes, even.wholeness.not_told), (&classes, 0));
+    assert_eq!(even.output, Output { tokens: 4_800, counted: 48, not_counted: 2 });
+    assert_eq!(summary(&answer, 0, Metric::StallRate).max, Some(0.02));
+    assert_eq!(summary(&answer, 1, Metric::StallRate).max, Some(0.01));
+    assert_eq!(summary(&answer, 0, Metric::BatchedShare).max, Some(90.0 / 101.0));
+    assert_eq!(summary(&answer, 1, Metric::HeadersToFirstToken).max, Some(188e6));
+    assert_eq!(summary(&answer, 1, Metric::MaxGap).max, Some(1_299e6));
+
+    // What SQL derives is what the model says.
+    let dictionary: Vec<i64> = requests.iter().map(|request| RequestRow::new(request.clone(), at(0), 1).dims).collect();
+    let window = Interval { start: at(0), end: at(1000) };
+    let rows = store.snapshot().await.expect("a snapshot").observations(window, &dictionary).await.expect("rows");
+    assert_eq!(rows.len(), requests.len());
+    for request in &requests {
+        let modelled = Observation::of(request, at(0), 0);
+        assert!(
+            rows.iter().any(|row| row.readings == modelled.readings
+                && row.tells_rhythm == modelled.tells_rhythm
+                && row.completeness == modelled.completeness
+                && row.output_tokens == modelled.output_tokens),
+            "no row reads as {modelled:?}"
+        );
+    }
+
+    let order = Order { key: OrderKey::Metric(Metric::StallRate), descending: true };
+    let listed = Reader::new(store.clone()).list(&asked.selection, order, 20).await.expect("requests");
+    assert!(listed.len() == 20 && listed.iter().all(|row| row.request.flags.has(Flag::SuspectedBuffering)));
+    let order = Order { key: OrderKey::Metric(Metric::MaxGap), descending: true };
+    let listed = Reader::new(store).list(&asked.selection, order, 1).await.expect("requests");
+    assert_eq!(listed[0].request.trace_id, trace(99));
+}
+
+#[tokio::test]
+async fn streams_have_the_same_counts_from_rollups() {
+    let database = test_database().await;
+    let store = open(&database.url, WEEK).await;
+    write(&store, (1..=12_000).map(|i| streamed(i, at(i64::from(i) * 10))).collect()).await;
+    let asked = question(at(0), at(125_000), &[], &[]);
+    let (_, from_rows) = ask(&store, &asked).await;
+    assert_eq!(summary(&from_rows, 0, Metric::MaxGap).method, Method::Digest);
+    let group = &from_rows.groups[0];
+    assert_eq!(group.rhythm, Rhythm { judged: 10_800, suspected: 2_400, not_judged: 0 });
+    assert_eq!(group.wholeness.classes[&Completeness::NoEnd], 1_200);
+    assert_eq!(group.output, Output { tokens: 1_152_000, counted: 11_520, not_counted: 480 });
+    assert!(rebuild(&store).await.built > 0);
+    assert_eq!(ask(&store, &asked).await.1, from_rows);
 }

@@ -2,7 +2,8 @@ use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::summary::Absence;
 use crate::model::{
-    Dimension, Dimensions, Flag, Flags, Interval, JoinMethod, Labels, Observation, Readings, Slice, UnixNanos,
+    Completeness, Dimension, Dimensions, Flag, Flags, Interval, JoinMethod, Labels, Observation, Readings, Slice,
+    UnixNanos,
 };
 
 fn labels(client: &[(Dimension, &str)], server: &[(Dimension, &str)]) -> Labels {
@@ -31,6 +32,9 @@ fn observation(labels: i64, state: State, result: ResultClass, readings: &[(Metr
         has_client: state != State::ServerOnly,
         has_server: state != State::ClientOnly,
         join_method: JoinMethod::TraceId,
+        completeness: None,
+        tells_rhythm: false,
+        output_tokens: None,
         readings: values,
     }
 }
@@ -255,4 +259,54 @@ fn an_unknown_dimension_groups_under_none() {
     assert_eq!(answer.groups.len(), 1);
     assert_eq!(answer.groups[0].labels.0, expected);
     assert_eq!(Dimensions::default().get(Dimension::Region), None);
+}
+
+/// Streamed answers of two models: whole ones, one that was cut off, one that failed, one whose client collided.
+fn streams() -> Contents {
+    use Dimension::{Model, Streaming};
+    let dictionary =
+        vec![labels(&[(Model, "m"), (Streaming, "true")], &[]), labels(&[(Model, "n"), (Streaming, "true")], &[])];
+    let mut all = Vec::new();
+    for i in 0..4_u32 {
+        let gap = f64::from(10 + i) * 1e6;
+        let mut whole = observation(i64::from(i % 2), State::Matched, ResultClass::Ok, &[(Metric::MaxGap, gap)]);
+        (whole.completeness, whole.tells_rhythm, whole.output_tokens) = (Some(Completeness::Ok), true, Some(100));
+        whole.flags.set_if(i == 1, Flag::SuspectedBuffering);
+        all.push(whole);
+    }
+    let mut cut = observation(0, State::ClientOnly, ResultClass::Truncated, &[(Metric::MaxGap, 5e9)]);
+    (cut.completeness, cut.tells_rhythm, cut.output_tokens) = (Some(Completeness::NoEnd), true, Some(7));
+    cut.flags.set(Flag::SuspectedBuffering);
+    let failed = observation(0, State::ClientOnly, ResultClass::Error, &[]);
+    let mut collided = observation(0, State::Excluded, ResultClass::Ok, &[]);
+    (collided.completeness, collided.output_tokens) = (Some(Completeness::Ok), Some(50));
+    collided.flags.set(Flag::TraceIdCollision);
+    all.extend([cut, failed, collided]);
+    contents(dictionary, &all)
+}
+
+#[test]
+fn what_was_cut_off_counts_in_completeness_and_output_and_not_in_gaps() {
+    let answer = question(&[], &[]).answer(&streams());
+    let group = &answer.groups[0];
+    assert_eq!(summary(group, Metric::MaxGap).max, Some(13e6), "the gaps are those of the result asked for");
+    assert_eq!(group.rhythm, Rhythm { judged: 4, suspected: 1, not_judged: 0 });
+    assert_eq!(group.wholeness.classes, BTreeMap::from([(Completeness::Ok, 4), (Completeness::NoEnd, 1)]));
+    assert_eq!(group.wholeness.not_told, 1, "the one that failed");
+    assert_eq!(group.output, Output { tokens: 407, counted: 5, not_counted: 2 });
+}
+
+#[test]
+fn streams_are_counted_by_group_and_by_result() {
+    let by_model = question(&[], &[GroupKey::Dimension(Dimension::Model)]).answer(&streams());
+    let [m, n] = by_model.groups.as_slice() else { panic!("two models, not {}", by_model.groups.len()) };
+    assert_eq!((m.rhythm.suspected, n.rhythm.suspected), (0, 1));
+    assert_eq!((m.wholeness.n(), n.wholeness.n()), (3, 2));
+    assert_eq!((m.output.tokens, n.output.tokens), (207, 200));
+
+    let mut by_result = question(&[], &[GroupKey::Result]);
+    by_result.selection.results = BTreeSet::from(ResultClass::ALL);
+    let answer = by_result.answer(&streams());
+    let tokens: Vec<u64> = answer.groups.iter().map(|group| group.output.tokens).collect();
+    assert_eq!(tokens.iter().sum::<u64>(), 407, "each request in one group: {tokens:?}");
 }

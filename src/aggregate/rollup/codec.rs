@@ -7,7 +7,7 @@ use bytes::{Buf, BufMut};
 use crate::aggregate::cell::{Cell, Counts, Series};
 use crate::aggregate::digest::{self, Digest};
 use crate::aggregate::sample::Values;
-use crate::model::Flag;
+use crate::model::{Completeness, Flag};
 
 const VERSION: u8 = 2;
 /// Before callers' spans were taken as client records: there were none to count.
@@ -30,8 +30,47 @@ pub enum DecodeError {
     Digest(#[from] digest::DecodeError),
 }
 
-/// Stands where a flag's number would, before the count of requests that were joined by a request id.
+/// These stand where a flag's number would, each before a count that most cells do not have. Rollups that were written
+/// before a count was known lack it.
 const BY_REQUEST_ID: u8 = 255;
+const JUDGED: u8 = 254;
+const SUSPECTED_BUFFERING: u8 = 253;
+const WITH_OUTPUT_TOKENS: u8 = 252;
+const OUTPUT_TOKENS: u8 = 251;
+/// The last of those of completeness: one each, downwards.
+const COMPLETENESS: u8 = 250;
+
+const fn completeness_tag(completeness: Completeness) -> u8 {
+    COMPLETENESS - completeness as u8
+}
+
+/// The counts that have tags.
+fn tagged(counts: &Counts) -> impl Iterator<Item = (u8, u64)> {
+    let single = [
+        (BY_REQUEST_ID, counts.by_request_id),
+        (JUDGED, counts.judged),
+        (SUSPECTED_BUFFERING, counts.suspected_buffering),
+        (WITH_OUTPUT_TOKENS, counts.with_output_tokens),
+        (OUTPUT_TOKENS, counts.output_tokens),
+    ];
+    let completeness = counts.completeness.iter().map(|(class, n)| (completeness_tag(*class), *n));
+    single.into_iter().chain(completeness).filter(|(_, n)| *n > 0)
+}
+
+/// Where a tagged count belongs.
+fn place_of(tag: u8, counts: &mut Counts) -> Option<&mut u64> {
+    match tag {
+        BY_REQUEST_ID => Some(&mut counts.by_request_id),
+        JUDGED => Some(&mut counts.judged),
+        SUSPECTED_BUFFERING => Some(&mut counts.suspected_buffering),
+        WITH_OUTPUT_TOKENS => Some(&mut counts.with_output_tokens),
+        OUTPUT_TOKENS => Some(&mut counts.output_tokens),
+        _ => {
+            let class = Completeness::ALL.into_iter().find(|class| completeness_tag(*class) == tag)?;
+            Some(counts.completeness.entry(class).or_default())
+        }
+    }
+}
 
 /// A digested cell as the bytes of its counts and those of its digests. Values that are not digested are left out.
 pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
@@ -44,9 +83,9 @@ pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
         counts.put_u8(*flag as u8);
         counts.put_u64_le(*count);
     }
-    if cell.counts.by_request_id > 0 {
-        counts.put_u8(BY_REQUEST_ID);
-        counts.put_u64_le(cell.counts.by_request_id);
+    for (tag, count) in tagged(&cell.counts) {
+        counts.put_u8(tag);
+        counts.put_u64_le(count);
     }
     let mut digests = vec![VERSION];
     for (series, values) in &cell.series {
@@ -62,26 +101,25 @@ pub fn encode(cell: &Cell) -> (Vec<u8>, Vec<u8>) {
 ///
 /// # Errors
 /// All of [`DecodeError`].
-pub fn decode_counts(mut counts: &[u8]) -> Result<Counts, DecodeError> {
-    let version = check_version(&mut counts)?;
-    let mut number = || counts.try_get_u64_le().map_err(|_| DecodeError::Length);
+pub fn decode_counts(mut bytes: &[u8]) -> Result<Counts, DecodeError> {
+    let version = check_version(&mut bytes)?;
+    let mut number = || bytes.try_get_u64_le().map_err(|_| DecodeError::Length);
     let [requests, client, server, sampled_out] = [number()?, number()?, number()?, number()?];
     let from_spans = if version == WITHOUT_SPANS { 0 } else { number()? };
-    let (mut excluded, mut by_request_id) = (BTreeMap::new(), 0);
-    while counts.has_remaining() {
-        let flag = counts.get_u8();
-        let count = counts.try_get_u64_le().map_err(|_| DecodeError::Length)?;
-        if flag == BY_REQUEST_ID {
-            by_request_id = count;
+    let mut counts = Counts { requests, client, server, sampled_out, from_spans, ..Counts::default() };
+    while bytes.has_remaining() {
+        let tag = bytes.get_u8();
+        let count = bytes.try_get_u64_le().map_err(|_| DecodeError::Length)?;
+        if let Some(place) = place_of(tag, &mut counts) {
+            *place = count;
             continue;
         }
-        let flag =
-            Flag::ALL.iter().copied().find(|known| *known as u8 == flag).ok_or(DecodeError::Unknown("a flag"))?;
-        if excluded.insert(flag, count).is_some() {
+        let flag = Flag::ALL.iter().copied().find(|known| *known as u8 == tag).ok_or(DecodeError::Unknown("a flag"))?;
+        if counts.excluded.insert(flag, count).is_some() {
             return Err(DecodeError::Unknown("a flag twice"));
         }
     }
-    Ok(Counts { requests, client, server, sampled_out, from_spans, by_request_id, excluded })
+    Ok(counts)
 }
 
 /// A whole cell.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Flag, Flags, JoinMethod, Metric, Readings, ResultClass, State, UnixNanos};
+use crate::model::{Completeness, Flag, Flags, JoinMethod, Metric, Readings, ResultClass, State, UnixNanos};
 
 type Row = (i64, usize, usize, i64, f64);
 
@@ -13,6 +13,7 @@ fn observation((labels, state, result, minute, value): &Row) -> Observation {
     let mut flags = Flags::NONE;
     flags.set_if(value % 3.0 > 2.0, Flag::NegativeEnvelope);
     flags.set_if(value % 5.0 > 4.0, Flag::ClientFromSpan);
+    flags.set_if(value % 4.0 > 3.0, Flag::SuspectedBuffering);
     let window_at = UnixNanos(minute * Slice::MINUTE.0 + *value as i64 % 1000);
     Observation {
         labels: *labels,
@@ -23,6 +24,9 @@ fn observation((labels, state, result, minute, value): &Row) -> Observation {
         has_client: true,
         has_server: *state != 3,
         join_method: if value % 5.0 > 4.0 { JoinMethod::RequestId } else { JoinMethod::TraceId },
+        completeness: Completeness::from_number((*value as i64 % 7) as i16),
+        tells_rhythm: value % 4.0 > 1.0,
+        output_tokens: (value % 6.0 > 1.0).then_some(*value as i64 % 900),
         readings,
     }
 }

@@ -9,10 +9,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::stream::{BufferingAnswer, CompletenessAnswer, ThroughputAnswer};
 use crate::aggregate::sample::Method;
 use crate::aggregate::summary::{Ends, QuantileSummary, Summary};
 use crate::aggregate::{Answer, Group, Window};
-use crate::model::{Metric, Section, Unit, UnixNanos};
+use crate::model::{Interval, Metric, Section, Unit, UnixNanos};
 use crate::serve::coverage::CoverageAnswer;
 
 const ASSUMPTION: &str = "the 95 % intervals come from order statistics and assume independent requests; the bounds are \
@@ -70,8 +71,16 @@ pub struct GroupAnswer {
     pub server: BTreeMap<&'static str, MetricAnswer>,
     /// The time to the first token, split.
     pub ttft: BTreeMap<&'static str, MetricAnswer>,
+    /// The rhythm of streamed answers: gaps of each request, then percentiles over requests.
+    pub stream: BTreeMap<&'static str, MetricAnswer>,
     /// Speeds.
     pub rates: BTreeMap<&'static str, MetricAnswer>,
+    /// What gaps and rates may hide.
+    pub buffering: BufferingAnswer,
+    /// Whether streamed answers were whole.
+    pub completeness: CompletenessAnswer,
+    /// The output of the whole window.
+    pub throughput: ThroughputAnswer,
 }
 
 /// One distribution, as an object whose fields are named after the quantiles asked for.
@@ -89,13 +98,13 @@ impl PercentilesAnswer {
             unsettled_records: window.unsettled_records,
             assumption: ASSUMPTION,
             coverage: CoverageAnswer::from(&answer.coverage),
-            groups: answer.groups.iter().map(GroupAnswer::of).collect(),
+            groups: answer.groups.iter().map(|group| GroupAnswer::of(group, window.served)).collect(),
         }
     }
 }
 
 impl GroupAnswer {
-    fn of(group: &Group) -> Self {
+    fn of(group: &Group, window: Interval) -> Self {
         let section = |section: Section| {
             let metrics = group.metrics.iter().filter(|(metric, _)| metric.section() == section);
             metrics.map(|(metric, summary)| (metric.key(), MetricAnswer::of(*metric, summary))).collect()
@@ -108,7 +117,11 @@ impl GroupAnswer {
             client: section(Section::Client),
             server: section(Section::Server),
             ttft: section(Section::Ttft),
+            stream: section(Section::Stream),
             rates: section(Section::Rates),
+            buffering: BufferingAnswer::from(&group.rhythm),
+            completeness: CompletenessAnswer::from(&group.wholeness),
+            throughput: ThroughputAnswer::of(&group.output, window),
         }
     }
 }
@@ -180,7 +193,7 @@ impl PartialSchema for MetricAnswer {
                  the worst cases from missing requests `p95_bounds_ms` (an end that does not exist is null, and \
                  `p95_ci_reason` or `p95_bounds_reason` says why), and from a digest `p95_rank_error`. Beside \
                  `duration` and `ttft` stands `p95_censored_ms`, a lower bound that counts requests which were cut off \
-                 at their duration. Speeds have names without `_ms`.",
+                 at their duration. Speeds and shares have names without `_ms`.",
             ))
             .property("n", ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0.0)))
             .required("n")

@@ -4,7 +4,7 @@ use super::*;
 use crate::join::ExplainedSpan;
 use crate::model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase,
-    ServerPhases, ServerSide, SpanKind, State, UnixNanos,
+    ServerPhases, ServerSide, SpanKind, State, TtftPhases, UnixNanos,
 };
 
 fn millis(value: f64) -> Nanos {
@@ -127,5 +127,36 @@ fn the_report_has_its_lines_in_order_and_no_trailing_zeros() {
     provider_ms=0
     upstream_envelope_ms=0
     unattributed_server_ms=16
+    ");
+}
+
+#[test]
+fn the_report_splits_the_time_to_the_first_token_where_it_is_known() {
+    let mut request = explained();
+    let client = request.request.client.get_or_insert_default();
+    client.ttft = Some(millis(652.0));
+    if let Some(server) = &mut request.request.server {
+        server.ttft = Some(millis(538.0));
+    }
+    let server = ServerPhases {
+        gateway: Some(millis(22.0)),
+        gpu_queue: None,
+        generation: Some(millis(78.0)),
+        unattributed: millis(438.0),
+        ..ServerPhases::default()
+    };
+    request.request.ttft = Some(TtftPhases { envelope: millis(114.0), server });
+    let report = text(&TraceAnswer::of(&[request]).expect("one"));
+    let (_, first_token) = report.split_once("unattributed_server_ms=16\n").expect("the total first");
+    insta::assert_snapshot!(first_token, @r"
+    client_ttft_ms=652
+    server_ttft_ms=538
+    ttft_envelope_ms=114
+    ttft_gateway_ms=22
+    ttft_gpu_queue_ms=unknown
+    ttft_generation_ms=78
+    ttft_provider_ms=0
+    ttft_upstream_envelope_ms=0
+    ttft_unattributed_ms=438
     ");
 }
