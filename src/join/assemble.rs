@@ -277,14 +277,19 @@ fn has_detached(forest: &Forest, parts: &[(Claim, Flags, Option<ServerPart>)]) -
         }
     }
     let mut placed = vec![false; forest.places().len()];
+    let mut callers = BTreeSet::new();
     for entry in entries {
+        let own = &forest.node(entry).domain;
+        let above = forest.ancestors(entry).map(|up| &forest.node(up).domain);
+        callers.extend(above.filter(|domain| *domain != own));
         for place in forest.subtree(entry).into_iter().chain(forest.ancestors(entry)) {
             placed[place] = true;
         }
     }
     forest.places().any(|place| {
         let node = forest.node(place);
-        let tells = node.reading.phase.is_some() || !node.reading.laid.is_empty();
+        // What a caller does beside this request is no server's.
+        let tells = (node.reading.phase.is_some() || !node.reading.laid.is_empty()) && !callers.contains(&node.domain);
         !placed[place] && (node.is_server() || node.is_engine() || tells)
     })
 }

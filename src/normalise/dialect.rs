@@ -78,7 +78,7 @@ const DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "smg",
-        recognised_by: "SGLang's model gateway: scope smg or module=smg",
+        recognised_by: "SGLang's model gateway: scope or service smg, or module=smg",
         read: smg::read,
         keys: smg::KEYS,
         events: &[],

@@ -17,8 +17,8 @@ pub const KEYS: &[&str] = &[OPERATION, PROVIDER, SYSTEM];
 const MODEL_OPERATIONS: &[&str] =
     &["chat", "text_completion", "completion", "generate_content", "embeddings", "embedding", "responses", "rerank"];
 
-/// Operations that hold calls and much else, by the end of their names: they own no time.
-const HOLDING: &[&str] = &["agent", "tool", "workflow", "task", "plan"];
+/// Operations that ask no model, by the end of their names: they hold calls and much else, or ask a store.
+const OTHER_OPERATIONS: &[&str] = &["agent", "tool", "workflow", "task", "plan", "retrieval", "memory", "memory_store"];
 
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
@@ -36,9 +36,9 @@ fn call_rule(span: &Span) -> Option<&'static str> {
         return Some("model operation");
     }
     let provider = span.attributes.has(PROVIDER) || span.attributes.has(SYSTEM);
-    let holds = HOLDING.iter().any(|word| operation.ends_with(word));
+    let other = OTHER_OPERATIONS.iter().any(|word| operation.ends_with(word));
     // Systems have operations of their own beside those of the conventions.
-    (span.kind == SpanKind::Client && provider && !holds).then_some("client span with a provider")
+    (span.kind == SpanKind::Client && provider && !other).then_some("client span with a provider")
 }
 
 #[cfg(test)]
@@ -67,6 +67,8 @@ mod tests {
             ("invoke_agent", None),
             ("execute_tool", None),
             ("invoke_workflow", None),
+            ("retrieval", None),
+            ("search_memory", None),
         ] {
             let attributes = [(OPERATION, sample::text(operation)), (PROVIDER, sample::text("openai"))];
             let reading = dialect::read(&sample::span("x", SpanKind::Client, 5, &attributes));

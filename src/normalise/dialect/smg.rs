@@ -24,7 +24,9 @@ const DISPATCHES: &[NameRule] =
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let module = span.attributes.get(MODULE).and_then(scalar::text);
-    let here = span.scope.name == DIALECT || module.is_some_and(|module| module == DIALECT);
+    let here = span.scope.name == DIALECT
+        || span.resource.service() == DIALECT
+        || module.is_some_and(|module| module == DIALECT);
     if !here {
         return None;
     }

@@ -6,7 +6,7 @@
 //!
 //! Checked against Triton's tracer (scope `triton-server`) and the tree and events that its own trace tests demand.
 
-use super::{Anchor, Laid, Reading, Role};
+use super::{Anchor, Laid, Reading, Role, origin};
 use crate::model::{Dimension, Nanos, ServerPhase, Span, UnixNanos};
 use crate::normalise::scalar;
 
@@ -33,7 +33,7 @@ pub fn read(span: &Span) -> Option<Reading> {
     if span.name == ROOT {
         return Some(Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, ROOT) });
     }
-    if span.name == COMPUTE && (at(span, COMPUTE_START).is_some() || span.scope.name == "triton-server") {
+    if span.name == COMPUTE && (at(span, COMPUTE_START).is_some() || in_triton(span)) {
         return Some(Reading {
             role: Role::EngineStage,
             phase: Some(ServerPhase::Generation),
@@ -43,6 +43,10 @@ pub fn read(span: &Span) -> Option<Reading> {
     }
     let events = at(span, REQUEST_START).is_some() && at(span, QUEUE_START).is_some();
     (events || span.attributes.has(MODEL)).then(|| model(span))
+}
+
+fn in_triton(span: &Span) -> bool {
+    origin::names(span, &["triton-server", "triton-inference-server"])
 }
 
 fn model(span: &Span) -> Reading {

@@ -97,7 +97,9 @@ pub fn read(span: &Span) -> Option<Reading> {
     if !is_request(span) {
         return None;
     }
-    let mut reading = Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, "request span") };
+    // A caller may note what its engine told on its own span: that is a call, and nobody's entry.
+    let root = span.kind != SpanKind::Client;
+    let mut reading = Reading { role: Role::Engine, root, ..Reading::of(DIALECT, "request span") };
     let told = latencies(span);
     let durations = if VERSION_0.iter().any(|key| span.attributes.has(key)) { after_queue(told) } else { told };
     durations.lay(span, &mut reading);

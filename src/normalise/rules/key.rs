@@ -43,6 +43,7 @@ const TELLTALES: &[&str] = &[
     "apikey",
     "arguments",
     "authorization",
+    "bearer",
     "body",
     "completion",
     "completions",
@@ -52,17 +53,25 @@ const TELLTALES: &[&str] = &[
     "credentials",
     "delta",
     "email",
+    "input",
     "instructions",
+    "mail",
     "message",
     "messages",
+    "output",
     "passwd",
     "password",
     "prompt",
     "prompts",
+    "query",
     "question",
     "reply",
     "secret",
     "text",
+    "token",
+    "transcript",
+    "uri",
+    "url",
 ];
 
 /// Last words of keys whose values are numbers or names of a few values.
@@ -210,6 +219,10 @@ mod tests {
             "http.request.header.x-api-key",
             "acme.userPrompt",
             "acme.request.body",
+            "acme.question",
+            "acme.input",
+            "auth.token",
+            "upstream.url",
             "user.email",
             "url.full",
             "Cookie",
@@ -222,7 +235,15 @@ mod tests {
 
     #[test]
     fn numbers_about_content_are_taken() {
-        for key in ["acme.prompt_tokens", "acme.promptEvalMs", "acme.completion.time", "acme.message_id", "acme.kind"] {
+        for key in [
+            "acme.prompt_tokens",
+            "acme.promptEvalMs",
+            "acme.completion.time",
+            "acme.message_id",
+            "acme.kind",
+            "acme.first_token_ms",
+            "acme.input_tokens",
+        ] {
             assert_eq!(Key::try_from(key.to_owned()).map(|key| key.0), Ok(key.to_owned()), "{key}");
         }
     }
