@@ -9,6 +9,7 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::differences::{Differences, milliseconds};
 use crate::network::{Network, ONE_WAY};
 use crate::process::Process;
 use crate::scratch::Scratch;
@@ -132,7 +133,7 @@ async fn the_first_token_and_the_end_of_a_stream_agree_with_the_applications_sto
             let after = milliseconds(truth.left_ns - truth.total_ns);
             assert!(what == "plain" || after >= AFTER_MS as f64, "the background task took {after} ms");
         }
-        differences.check(what);
+        differences.check(what, &[(0.5, MEDIAN_TOLERANCE_MS), (1.0, TOLERANCE_MS)]);
     }
 }
 
@@ -147,31 +148,6 @@ fn assert_pair(request: &Value, record: &Value) {
     assert!(length("envelope_ms") >= both_ways, "no way there and back: {request}");
     assert!(length("envelope_ms") < 2.0 * both_ways + TOLERANCE_MS, "more than the way there and back: {request}");
     assert!(length("gpu_queue_ms") >= QUEUE_MS as f64 && length("generation_ms") >= PREFILL_MS as f64, "{request}");
-}
-
-/// Absolute differences in milliseconds, by what was compared.
-#[derive(Default)]
-struct Differences(HashMap<&'static str, Vec<f64>>);
-
-impl Differences {
-    fn add(&mut self, what: &'static str, computed: &Value, measured_ns: u64) {
-        let computed = computed.as_f64().unwrap_or_else(|| panic!("{what} is {computed}"));
-        self.0.entry(what).or_default().push((computed - milliseconds(measured_ns)).abs());
-    }
-
-    fn check(self, of: &str) {
-        for (what, mut values) in self.0 {
-            values.sort_by(f64::total_cmp);
-            let (median, max) = (values[values.len() / 2], values[values.len() - 1]);
-            println!("{what}, {of}: |computed − measured| p50 {median:.3} max {max:.3} ms, n {}", values.len());
-            assert!(median <= MEDIAN_TOLERANCE_MS, "{what}, {of}: half differ by more than {median} ms");
-            assert!(max <= TOLERANCE_MS, "{what}, {of}: one differs by {max} ms");
-        }
-    }
-}
-
-fn milliseconds(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }
 
 /// What the caller measured of one call.

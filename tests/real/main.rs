@@ -8,6 +8,7 @@ mod asgi;
 mod collector;
 mod crash;
 mod database;
+mod differences;
 mod gateway;
 mod k6;
 mod k6_client;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::differences::{Differences, milliseconds, quantile};
 use crate::gateway::{Gateway, Measured};
 use crate::k6::{Load, read_records, trace_id};
 use crate::network::ONE_WAY;
@@ -76,17 +77,6 @@ async fn load(scratch: &Scratch, tracejoin: &Tracejoin, gateway: &Gateway, run: 
     records
 }
 
-/// Absolute differences in milliseconds, by what was compared.
-#[derive(Default)]
-struct Differences(HashMap<&'static str, Vec<f64>>);
-
-impl Differences {
-    fn add(&mut self, what: &'static str, computed: &Value, measured_ns: u64) {
-        let computed = computed.as_f64().unwrap_or_else(|| panic!("{what} is {computed}"));
-        self.0.entry(what).or_default().push((computed - milliseconds(measured_ns)).abs());
-    }
-}
-
 async fn compare_each_request(tracejoin: &Tracejoin, records: &[Value], measured: &HashMap<String, Measured>) {
     let mut differences = Differences::default();
     let mut envelopes = Vec::new();
@@ -109,12 +99,7 @@ async fn compare_each_request(tracejoin: &Tracejoin, records: &[Value], measured
         envelopes.extend(phases["network_envelope_ms"].as_f64());
     }
     assert_network_is_seen(envelopes);
-    for (what, mut values) in differences.0 {
-        let (p50, p95, max) = (quantile(&mut values, 0.5), quantile(&mut values, 0.95), quantile(&mut values, 1.0));
-        println!("{what}: |computed − measured| p50 {p50:.3} p95 {p95:.3} max {max:.3} ms, n {}", values.len());
-        assert!(p50 <= MEDIAN_TOLERANCE_MS, "{what}: half of the requests differ by more than {p50} ms");
-        assert!(p95 <= P95_TOLERANCE_MS, "{what}: one in twenty differs by more than {p95} ms");
-    }
+    differences.check("of the gateway", &[(0.5, MEDIAN_TOLERANCE_MS), (0.95, P95_TOLERANCE_MS)]);
 }
 
 /// The phases of a request that share out the client's duration.
@@ -174,15 +159,4 @@ async fn compare_percentiles(tracejoin: &Tracejoin, records: &[Value], measured:
     // The same answers are generated either way; what differs is how busy the machine is.
     let generation_moved = (generation["narrow"] - generation["wide"]).abs();
     assert!(generation_moved < queue_rose / 4.0, "generation's p95 moved by {generation_moved} ms");
-}
-
-/// The ⌈q·n⌉-th smallest.
-fn quantile(values: &mut [f64], q: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let rank = (q * values.len() as f64).ceil() as usize;
-    values[rank.max(1) - 1]
-}
-
-fn milliseconds(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }

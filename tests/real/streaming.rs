@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tracejoin::model::{Nanos, ResultClass, rhythm};
 use tracejoin::probe::{Client, HttpVersion, Limits, Observation, Request, Rules, Trust};
 
+use crate::differences::quantile;
 use crate::nginx::Nginx;
 use crate::scratch::Scratch;
 use crate::setup::take_turn;
@@ -93,13 +94,6 @@ async fn measure(url: String) -> Observation {
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// The ⌈q·n⌉-th smallest.
-fn quantile(values: &mut [f64], q: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let rank = (q * values.len() as f64).ceil() as usize;
-    values[rank.max(1) - 1]
 }
 
 /// How far each token's arrival is from its writing, beside the way that a token usually takes.

@@ -2,7 +2,7 @@
 //! (`ai.streamText.doStream`).
 
 use super::Reading;
-use crate::model::{ServerPhase, Span};
+use crate::model::Span;
 
 const DIALECT: &str = "ai-sdk";
 
@@ -12,17 +12,12 @@ const CALLS: &[&str] = &[".doStream", ".doGenerate", ".doEmbed"];
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let call = span.name.starts_with("ai.") && CALLS.iter().any(|call| span.name.ends_with(call));
-    call.then(|| Reading {
-        phase: Some(ServerPhase::Provider),
-        genai_client: true,
-        ..Reading::of(DIALECT, "model call")
-    })
+    call.then(|| Reading::model_call(DIALECT, "model call"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::{SpanKind, Value};
+    use crate::model::{ServerPhase, SpanKind, Value};
     use crate::normalise::dialect::{self, FirstTokenSource, sample};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls of models as the caller sees them, under OpenTelemetry's GenAI conventions in old and new names.
 
 use super::Reading;
-use crate::model::{ServerPhase, Span, SpanKind};
+use crate::model::{Span, SpanKind};
 use crate::normalise::scalar;
 
 const DIALECT: &str = "genai";
@@ -27,7 +27,7 @@ pub fn read(span: &Span) -> Option<Reading> {
         return None;
     }
     let rule = call_rule(span)?;
-    Some(Reading { phase: Some(ServerPhase::Provider), genai_client: true, ..Reading::of(DIALECT, rule) })
+    Some(Reading::model_call(DIALECT, rule))
 }
 
 fn call_rule(span: &Span) -> Option<&'static str> {
@@ -44,6 +44,7 @@ fn call_rule(span: &Span) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ServerPhase;
     use crate::normalise::dialect::{self, sample};
 
     #[test]

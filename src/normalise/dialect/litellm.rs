@@ -88,7 +88,7 @@ fn first_word(name: &str) -> &str {
 }
 
 fn call(rule: &'static str) -> Reading {
-    Reading { phase: Some(ServerPhase::Provider), genai_client: true, ..Reading::of(DIALECT, rule) }
+    Reading::model_call(DIALECT, rule)
 }
 
 /// The preprocessing time is a prefix: it ends where the call is handed on.

@@ -1,7 +1,7 @@
 //! OpenInference: spans of kind INTERNAL, with what they are in an attribute.
 
 use super::Reading;
-use crate::model::{ServerPhase, Span, SpanKind};
+use crate::model::{Span, SpanKind};
 use crate::normalise::scalar;
 
 const DIALECT: &str = "openinference";
@@ -20,13 +20,13 @@ pub fn read(span: &Span) -> Option<Reading> {
     if span.kind == SpanKind::Server || !MODEL_KINDS.contains(&kind.as_ref()) {
         return None;
     }
-    Some(Reading { phase: Some(ServerPhase::Provider), genai_client: true, ..Reading::of(DIALECT, "model call") })
+    Some(Reading::model_call(DIALECT, "model call"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Dimension, Value};
+    use crate::model::{Dimension, ServerPhase, Value};
     use crate::normalise::dialect::{self, FirstTokenSource, sample};
 
     #[test]

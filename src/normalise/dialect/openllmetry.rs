@@ -2,7 +2,7 @@
 //! carry no token. Its spans for workflows, tasks and tools hold calls and own no time.
 
 use super::Reading;
-use crate::model::{ServerPhase, Span, SpanKind};
+use crate::model::{Span, SpanKind};
 
 const DIALECT: &str = "openllmetry";
 
@@ -14,17 +14,13 @@ pub const KEYS: &[&str] = &[TYPE];
 /// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let call = span.kind == SpanKind::Client && span.attributes.has(TYPE);
-    call.then(|| Reading {
-        phase: Some(ServerPhase::Provider),
-        genai_client: true,
-        ..Reading::of(DIALECT, "model call")
-    })
+    call.then(|| Reading::model_call(DIALECT, "model call"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Value;
+    use crate::model::{ServerPhase, Value};
     use crate::normalise::dialect::{self, FirstTokenSource, sample};
 
     #[test]

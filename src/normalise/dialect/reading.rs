@@ -152,4 +152,9 @@ impl Reading {
     pub(super) fn of(dialect: &'static str, rule: impl Into<Cow<'static, str>>) -> Self {
         Self { dialect: Cow::Borrowed(dialect), rule: rule.into(), ..Self::default() }
     }
+
+    /// A call of a model as its caller sees it.
+    pub(super) fn model_call(dialect: &'static str, rule: impl Into<Cow<'static, str>>) -> Self {
+        Self { phase: Some(ServerPhase::Provider), genai_client: true, ..Self::of(dialect, rule) }
+    }
 }
