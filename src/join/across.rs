@@ -15,7 +15,8 @@ use crate::normalise::dialect::Reading;
 pub fn explain(mut inputs: TraceInputs, progress: Progress, read: &dyn Fn(&Span) -> Reading) -> Explained {
     let (records, logs) = (std::mem::take(&mut inputs.records), std::mem::take(&mut inputs.logs));
     let claimants = event_log::claimants(records, logs, inputs.trace_id, progress.quiet_since);
-    let open_since = claimants.iter().filter_map(|claimant| claimant.open_since).max();
+    // The log that has been silent for longest is the first to be looked at again.
+    let open_since = claimants.iter().filter_map(|claimant| claimant.open_since).min();
     let ambiguous_ids = std::mem::take(&mut inputs.ambiguous_ids);
     let mut requests = Vec::new();
     let mut alone = Vec::new();

@@ -73,7 +73,7 @@ pub struct Explained {
     /// What to show of a trace that has spans but no request, since no span among them is a server's entry. It is
     /// counted nowhere.
     pub stray: Option<Joined>,
-    /// When the last line of an event log came that may still grow.
+    /// When the last line came of the event log that may still grow and has been silent for longest.
     pub open_since: Option<UnixNanos>,
     /// Request ids that the spans of the server's part tell, the outermost span's first: those that the client most
     /// likely knows.

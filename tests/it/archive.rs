@@ -1,7 +1,7 @@
 //! The archive of event lines: written after the commit, whole after a kill, and sent again.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -87,6 +87,9 @@ async fn archived_lines_make_the_same_request_wherever_they_are_sent() {
     assert_eq!(archived(dir.path()), text);
     let other = Server::start().await;
     let today = only_file(dir.path()).expect("a file");
+    // As if it had been killed in the middle of the next member.
+    let mut torn = fs::OpenOptions::new().append(true).open(&today).expect("opened");
+    torn.write_all(&[0x1f, 0x8b, 8, 0, 0]).expect("written");
     let day = today.parent().and_then(Path::file_name).and_then(|day| day.to_str()).expect("a day");
     let (read, taken) = recompute(&other, &[folder, "--to", "2001-01-01"]).await;
     assert!(!read && taken.as_str().is_some_and(|told| told.contains("no archived lines")), "{taken}");

@@ -169,6 +169,15 @@ fn a_log_is_open_until_its_end_marker_or_a_long_silence() {
 }
 
 #[test]
+fn the_log_that_is_silent_for_longest_is_looked_at_first() {
+    let progress = Progress { quiet_since: UnixNanos(0), ..SETTLED };
+    let later = ReceivedLog { received_at: UnixNanos(9), ..arrived(Some("b"), log()) };
+    let logs = vec![later, arrived(Some("a"), log())];
+    let explained = explain(TraceInputs { logs, ..inputs(vec![], vec![]) }, progress, &read);
+    assert_eq!((explained.requests.len(), explained.open_since), (2, Some(UnixNanos(5))));
+}
+
+#[test]
 fn a_long_pause_is_suspected_to_be_a_hang_and_closes_nothing() {
     let joined = |lines: Vec<StreamEvent>, now: i64, closed: bool| {
         let quiet_since = UnixNanos(if closed { 5 } else { 4 });
