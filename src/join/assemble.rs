@@ -328,7 +328,7 @@ impl Trace {
         let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
         let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
         let stream = record.and_then(|record| record.stream);
-        let rhythm = stream.and_then(|stream| stream.suspected_buffering(record?.ttft));
+        let rhythm = stream.zip(record).and_then(|(s, record)| s.suspected_buffering(record.ttft, record.duration));
         flags.set_if(rhythm == Some(true), Flag::SuspectedBuffering);
         flags.set_if(self.progress.suspects_hang(stream, claim.open_since), Flag::SuspectedHang);
         Request {

@@ -130,22 +130,27 @@ impl Log {
         let tokens: Option<Vec<i64>> = business.iter().map(|line| line.tokens).collect();
         let tokens = tokens.filter(|tokens| !tokens.is_empty());
         let after_first = tokens.as_ref().filter(|_| !times.is_empty()).map(|tokens| tokens[1..].iter().sum());
+        let seen = arrivals(&times, started);
+        let stream = StreamSummary {
+            business_events: Some(business.len() as i64),
+            batched_events: batched(&business),
+            done_received: if open { None } else { Some(self.is_done()) },
+            last_seq: self.lines.iter().filter_map(|line| line.seq).max(),
+            // A hole may still be filled.
+            missing_seq: if open { None } else { self.missing() },
+            last_event: from_start(times.last().copied()),
+            tokens_after_first: after_first,
+            ..seen
+        };
+        // Where the client saw most events come together, its clock may have been read too late to show it.
+        let hidden = stream.mostly_batched() == Some(true) && seen.buffered_events == Some(0);
+        let buffered_events = seen.buffered_events.filter(|_| !hidden);
         Told {
             started_at: connect.and_then(StreamEvent::calendar_time),
             duration: if open { None } else { from_start(self.end()) },
             ttft: from_start(times.first().copied()),
             tokens: tokens.map(|tokens| tokens.iter().sum()),
-            stream: StreamSummary {
-                business_events: Some(business.len() as i64),
-                batched_events: batched(&business),
-                done_received: if open { None } else { Some(self.is_done()) },
-                last_seq: self.lines.iter().filter_map(|line| line.seq).max(),
-                // A hole may still be filled.
-                missing_seq: if open { None } else { self.missing() },
-                last_event: from_start(times.last().copied()),
-                tokens_after_first: after_first,
-                ..arrivals(&times, started)
-            },
+            stream: StreamSummary { buffered_events, ..stream },
         }
     }
 

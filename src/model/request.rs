@@ -184,7 +184,6 @@ pub struct Request {
 impl Request {
     /// Whether the rhythm of its stream could be judged, so that it would be marked if something held events back.
     pub fn tells_rhythm(&self) -> bool {
-        let ttft = self.client.and_then(|side| side.ttft);
-        self.stream.is_some_and(|stream| stream.suspected_buffering(ttft).is_some())
+        self.stream.is_some_and(|stream| stream.suspected_buffering(None, None).is_some())
     }
 }

@@ -196,3 +196,53 @@ async fn a_log_that_never_tells_its_trace_is_a_request_of_its_own() {
     let trace_id = list["requests"][0]["trace_id"].as_str().expect("the id that stands for the request id");
     server.wait_for(&format!("/api/v1/traces/{trace_id}"), wants(whole())).await;
 }
+
+/// Events in bursts of ten after 400 ms, or one every 40 ms.
+fn paced(trace_id: &str, bursts: bool, whole: bool) -> Vec<Value> {
+    let line = |seq: u32, kind: &str, at: f64| json!({"trace_id": trace_id, "event_seq": seq, "event_type": kind, "client_time_ms": at, "token_count": 2});
+    let mut lines = vec![line(1, "connect", 1000.0)];
+    for n in 0..60 {
+        let wait = if bursts { f64::from(n / 10) * 400.0 + f64::from(n % 10) * 0.1 } else { f64::from(n) * 40.0 };
+        lines.push(line(n + 2, "business", 1500.0 + wait));
+    }
+    if whole {
+        lines.push(line(62, "done", 4000.0));
+    }
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buffer_on_the_way_is_seen_in_one_request_and_beside_the_percentiles_of_many() {
+    let server = Server::start().await;
+    let (buffered, steady, cut) = (fresh_id(), fresh_id(), fresh_id());
+    for (trace_id, bursts, whole) in [(&buffered, true, true), (&steady, false, true), (&cut, false, false)] {
+        server.log(&paced(trace_id, bursts, whole)).await;
+    }
+    let evidence = json!({"state": "client_only", "flags": ["suspected_buffering"],
+                          "stream": {"buffered_events": 60, "buffered_share": 1.0, "buffer_burst": 10}});
+    server.wait_for(&format!("/api/v1/traces/{buffered}"), wants(evidence)).await;
+    let none =
+        json!({"state": "client_only", "flags_exclude": ["suspected_buffering"], "stream": {"buffered_events": 0}});
+    server.wait_for(&format!("/api/v1/traces/{steady}"), wants(none)).await;
+    server.wait_for(&format!("/api/v1/traces/{cut}"), wants(json!({"state": "client_only"}))).await;
+
+    let path = "/api/v1/phases?from=-1h&group_by=streaming";
+    let settled = |answer: &Value| match answer["groups"][0]["completeness"]["n"].as_u64() {
+        Some(3) => Vec::new(),
+        n => vec![format!("{n:?} of 3 requests are joined")],
+    };
+    server.wait_for(path, settled).await;
+    let (_, answer) = server.get(path).await;
+    let group = &answer["groups"][0];
+    assert_eq!(group["dimensions"], json!({"streaming": "true"}), "{answer}");
+    assert_eq!(group["buffering"], json!({"n": 2, "suspected": 1, "share": 0.5, "not_judged": 0}));
+    let classes = json!({"n": 3, "ok": 2, "no_end": 1, "missing": 0, "both": 0, "not_told": 0});
+    assert_eq!(group["completeness"], classes, "what was cut off counts");
+    assert_eq!(group["stream"]["max_gap"]["n"], 2);
+    assert_eq!(group["stream"]["max_gap"]["max_ms"], json!(399.1));
+    let throughput = &group["throughput"];
+    assert_eq!((&throughput["output_tokens"], &throughput["n"]), (&json!(360), &json!(3)));
+    assert_eq!(throughput["output_tokens_per_second_window"], json!(0.1));
+    let (_, listed) = server.get("/api/v1/requests?from=-1h&order=-max_gap_ms&limit=1").await;
+    assert_eq!(listed["requests"][0]["trace_id"], json!(buffered));
+}

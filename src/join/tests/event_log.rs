@@ -320,3 +320,16 @@ fn a_log_tells_a_buffer_on_the_way_with_its_evidence() {
     let stream = request.stream.expect("a stream");
     assert_eq!((stream.buffered_events, stream.buffer_silence, stream.buffer_burst), (Some(0), None, None));
 }
+
+#[test]
+fn lines_that_came_together_tell_a_buffer_that_the_clock_does_not() {
+    let mut lines = paced(false);
+    lines.iter_mut().filter(|line| line.kind == EventKind::Business).for_each(|line| line.batched = Some(true));
+    let without_silence = alone(lines.clone());
+    assert!(!without_silence.flags.has(Flag::SuspectedBuffering), "50 ms are no silence");
+    let half = lines.len() / 2;
+    lines[half..].iter_mut().for_each(|line| line.client_time = line.client_time.map(|at| at + ms(700)));
+    let request = alone(lines);
+    assert!(request.flags.has(Flag::SuspectedBuffering));
+    assert_eq!(request.stream.and_then(|stream| stream.buffered_events), None, "no evidence but the lines' own");
+}

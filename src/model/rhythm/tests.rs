@@ -138,7 +138,7 @@ fn summary(times: &[Nanos]) -> StreamSummary {
 
 #[test]
 fn the_published_table_of_summaries_is_what_their_rule_reaches() {
-    let table = table(|times| summary(times).suspected_buffering(Some(times[0])) == Some(true));
+    let table = table(|times| summary(times).suspected_buffering(Some(times[0]), None) == Some(true));
     assert!(PAGE.contains(&table), "docs/streaming.md must hold this:\n{table}");
 }
 
@@ -147,13 +147,13 @@ fn a_summary_is_judged_by_its_evidence_then_by_what_came_together() {
     let steady = StreamSummary::of_arrivals(&at(&(0..40).map(|n| 300.0 + 20.0 * f64::from(n)).collect::<Vec<_>>()));
     let ttft = Some(Nanos(300_000_000));
     assert_eq!(steady.buffered_events, Some(0));
-    assert_eq!(steady.suspected_buffering(ttft), Some(false));
+    assert_eq!(steady.suspected_buffering(ttft, None), Some(false));
     let told = StreamSummary { buffered_events: Some(40), ..steady };
-    assert_eq!(told.suspected_buffering(ttft), Some(true), "who saw the arrivals knows better");
+    assert_eq!(told.suspected_buffering(ttft, None), Some(true), "who saw the arrivals knows better");
     let short = StreamSummary { business_events: Some(7), ..steady };
-    assert_eq!(short.suspected_buffering(ttft), None);
+    assert_eq!(short.suspected_buffering(ttft, None), None);
     let nothing = StreamSummary { business_events: Some(40), ..StreamSummary::default() };
-    assert_eq!(nothing.suspected_buffering(ttft), None);
+    assert_eq!(nothing.suspected_buffering(ttft, None), None);
 }
 
 #[test]
@@ -168,11 +168,25 @@ fn events_that_came_together_are_no_buffer_without_a_silence() {
         max_gap: millis(700),
         ..StreamSummary::default()
     };
-    assert_eq!(together.suspected_buffering(millis(500)), Some(true));
+    assert_eq!(together.suspected_buffering(millis(500), None), Some(true));
     let steps = StreamSummary { p95_gap: millis(30), p99_gap: millis(35), max_gap: millis(50), ..together };
-    assert_eq!(steps.suspected_buffering(millis(500)), Some(false), "an engine that emits several tokens a step");
-    let alone = StreamSummary { batched_events: Some(10), ..together };
-    assert_eq!(alone.suspected_buffering(millis(500)), Some(false), "most events came alone");
+    assert_eq!(steps.suspected_buffering(millis(500), None), Some(false), "an engine that emits several tokens a step");
+    let unknown = StreamSummary { batched_events: Some(0), ..together };
+    assert_eq!(unknown.suspected_buffering(millis(500), None), Some(true), "gaps of two kinds");
+    let counted = StreamSummary { p50_gap: None, p95_gap: None, p99_gap: None, max_gap: None, ..together };
+    assert_eq!(counted.suspected_buffering(None, None), Some(true), "nothing else is told");
+    let alone = StreamSummary { batched_events: Some(10), ..counted };
+    assert_eq!(alone.suspected_buffering(None, None), Some(false));
+}
+
+#[test]
+fn a_few_bursts_are_counted_by_the_time_that_they_took() {
+    // 100 events in four bursts, 500 ms apart: no quantile but the last shows the silences.
+    let times: Vec<f64> = (0..100).map(|n| 600.0 + f64::from(n / 25) * 500.0 + f64::from(n % 25) * 0.1).collect();
+    let few = StreamSummary { last_event: None, ..summary(&at(&times)) };
+    let ttft = Some(Nanos(600_000_000));
+    assert_eq!(few.suspected_buffering(ttft, Some(Nanos(2_110_000_000))), Some(true));
+    assert_eq!(few.suspected_buffering(ttft, None), Some(false), "one silence and the wait for the first");
 }
 
 fn at(millis: &[f64]) -> Vec<Nanos> {
