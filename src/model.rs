@@ -16,7 +16,7 @@ pub mod selection;
 pub mod span;
 pub mod time;
 
-pub use alias::{Alias, Side};
+pub use alias::{Alias, Side, is_placeholder_id};
 pub use dimension::{Dimension, Dimensions};
 pub use event::{EventKind, EventLog, StreamEvent};
 pub use flag::{Flag, Flags};

@@ -15,7 +15,7 @@ use super::tree::{Forest, Place};
 use super::view::{self, ExplainedSpan, ExplainedTiming, PhaseSources};
 use crate::model::{
     ClientRecord, ClientSide, Completeness, Dimensions, Flag, Flags, JoinMethod, Nanos, Request, ResultClass,
-    ServerPhases, Span, SpanId, State, StreamSummary, TraceId, UnixNanos,
+    ServerPhases, Span, SpanId, State, StreamSummary, TraceId, UnixNanos, is_placeholder_id,
 };
 use crate::normalise::dialect::Reading;
 
@@ -257,7 +257,7 @@ fn request_ids(forest: &Forest, entry: Entry) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     for place in forest.subtree(entry) {
         for id in &forest.node(place).reading.request_ids {
-            if ids.len() < MAX_SERVER_IDS && !ids.contains(id) {
+            if ids.len() < MAX_SERVER_IDS && !ids.contains(id) && !is_placeholder_id(id) {
                 ids.push(id.clone());
             }
         }

@@ -129,7 +129,7 @@ impl Log {
         let times = times.unwrap_or_default();
         let tokens: Option<Vec<i64>> = business.iter().map(|line| line.tokens).collect();
         let tokens = tokens.filter(|tokens| !tokens.is_empty());
-        let after_first = tokens.as_ref().filter(|_| !times.is_empty()).map(|tokens| tokens[1..].iter().sum());
+        let after_first = tokens.as_ref().filter(|_| !times.is_empty()).and_then(|tokens| sum(&tokens[1..]));
         let seen = arrivals(&times, started);
         let stream = StreamSummary {
             business_events: Some(business.len() as i64),
@@ -149,7 +149,7 @@ impl Log {
             started_at: connect.and_then(StreamEvent::calendar_time),
             duration: if open { None } else { from_start(self.end()) },
             ttft: from_start(times.first().copied()),
-            tokens: tokens.map(|tokens| tokens.iter().sum()),
+            tokens: tokens.and_then(|tokens| sum(&tokens)),
             stream: StreamSummary { buffered_events, ..stream },
         }
     }
@@ -169,6 +169,11 @@ impl Log {
         let first = i64::from(!numbers.contains(&0));
         Some(numbers.iter().max()? - first + 1 - numbers.len() as i64)
     }
+}
+
+/// Tokens of all lines; `None` where no answer has so many.
+fn sum(tokens: &[i64]) -> Option<i64> {
+    tokens.iter().try_fold(0_i64, |sum, tokens| sum.checked_add(*tokens))
 }
 
 /// Business events that came together with another; `None` where no line tells.

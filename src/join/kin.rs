@@ -10,11 +10,21 @@ use super::event_log;
 use super::inputs::{Partner, TraceInputs};
 use super::rules::{JoinRules, ReadSpan, nanos};
 use super::tree;
-use crate::model::{Alias, Side, TraceId, UnixNanos};
+use crate::model::{Side, TraceId, UnixNanos};
 use crate::store::{Claim, Key, ReceivedLog, ReceivedRecord, Store, StoreError, TraceArrivals};
 
 /// Server traces of one request id that are looked at. More are not one request's, whatever they hold.
 const MAX_SERVERS: usize = 4;
+
+/// Servers under one request id from which on it is nobody's, however many more carry it, such as an id that a proxy
+/// sets to a constant.
+pub const SERVERS_ENOUGH: usize = MAX_SERVERS + 1;
+
+/// Request ids of a server trace that are looked at.
+const MAX_SERVER_IDS: usize = 16;
+
+/// Records of a trace beyond which none of them is joined by a request id: they would have to be told apart for each id.
+const MAX_CLIENT_RECORDS: usize = 256;
 
 /// Traces that are joined again because of one hub.
 const MAX_RELATED: usize = 64;
@@ -42,7 +52,7 @@ impl Arrivals for Store {
 pub enum Pairing {
     /// No one: a side is missing, or the client's trace has spans of its own.
     None,
-    /// No one: a side is there several times.
+    /// No one: a side is there several times, under this request id or another that the server's spans carry.
     Ambiguous,
     /// These two.
     Pair {
@@ -53,10 +63,21 @@ pub enum Pairing {
     },
 }
 
+/// The sides that a request id's hub names.
+#[derive(Debug)]
+struct Hub {
+    clients: Vec<TraceId>,
+    servers: Vec<TraceId>,
+    owner_of_lines: TraceId,
+}
+
 /// Hubs, and the traces that they name, as far as a question needs them.
 #[derive(Debug, Default)]
 pub struct Kin {
     held: HashMap<TraceId, TraceArrivals>,
+    hubs: HashMap<TraceId, Hub>,
+    /// Request ids that the spans of server traces carry.
+    carried: HashMap<TraceId, BTreeSet<String>>,
 }
 
 impl Kin {
@@ -64,20 +85,53 @@ impl Kin {
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn gather(source: &mut impl Arrivals, request_ids: &BTreeSet<String>) -> Result<Self, StoreError> {
+    pub async fn gather(
+        source: &mut impl Arrivals,
+        request_ids: &BTreeSet<String>,
+        read: &ReadSpan,
+    ) -> Result<Self, StoreError> {
         let mut kin = Self::default();
-        let hubs: BTreeSet<TraceId> = request_ids.iter().map(|id| TraceId::of_request_id(id)).collect();
-        kin.add(source, &hubs).await?;
-        let traces: BTreeSet<TraceId> = hubs.iter().flat_map(|hub| kin.sides_to_look_at(*hub)).collect();
-        kin.add(source, &traces.difference(&hubs).copied().collect()).await?;
+        kin.add_hubs(source, request_ids).await?;
+        kin.carried = kin.read_servers(request_ids, read);
+        // One server's spans carry several ids, and another record may claim them by another of these.
+        let others = kin.carried.values().flatten().filter(|id| !request_ids.contains(*id)).cloned().collect();
+        kin.add_hubs(source, &others).await?;
         Ok(kin)
     }
 
+    /// Adds the hubs of some request ids, and the traces that decide about their pairings.
+    async fn add_hubs(&mut self, source: &mut impl Arrivals, ids: &BTreeSet<String>) -> Result<(), StoreError> {
+        let hubs: BTreeSet<TraceId> = ids.iter().map(|id| TraceId::of_request_id(id)).collect();
+        self.add(source, &hubs).await?;
+        for id in &hubs {
+            let Some(arrivals) = self.held.get(id) else { continue };
+            let (clients, servers) = (clients(*id, arrivals), sides(arrivals, Side::Server));
+            self.hubs.insert(*id, Hub { clients, servers, owner_of_lines: owner_of_lines(*id, arrivals) });
+        }
+        let traces: BTreeSet<TraceId> = hubs.iter().flat_map(|hub| self.sides_to_look_at(*hub)).collect();
+        self.add(source, &traces).await
+    }
+
+    /// The request ids that the spans of the server traces carry that these ids name.
+    fn read_servers(&self, request_ids: &BTreeSet<String>, read: &ReadSpan) -> HashMap<TraceId, BTreeSet<String>> {
+        let hubs = request_ids.iter().map(|id| TraceId::of_request_id(id));
+        let servers: BTreeSet<TraceId> = hubs.flat_map(|hub| self.servers_to_look_at(hub)).copied().collect();
+        let mut carried = HashMap::new();
+        for server in servers {
+            let Some(arrivals) = self.held.get(&server) else { continue };
+            let spans = arrivals.fragments.iter().flat_map(|fragment| &fragment.spans);
+            let ids: BTreeSet<String> = spans.flat_map(|span| read(span).request_ids).collect();
+            carried.insert(server, ids.into_iter().take(MAX_SERVER_IDS).collect());
+        }
+        carried
+    }
+
     async fn add(&mut self, source: &mut impl Arrivals, traces: &BTreeSet<TraceId>) -> Result<(), StoreError> {
-        if traces.is_empty() {
+        let missing = traces.iter().filter(|trace| !self.held.contains_key(trace));
+        let keys: Vec<Key> = missing.map(|trace| *trace.as_bytes()).collect();
+        if keys.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Key> = traces.iter().map(|trace| *trace.as_bytes()).collect();
         for (key, arrivals) in source.load(&keys).await? {
             if let Ok(trace_id) = TraceId::from_bytes(key) {
                 self.held.insert(trace_id, arrivals);
@@ -88,35 +142,58 @@ impl Kin {
 
     /// The traces that decide about a pairing: none where a side is missing or is there too often.
     fn sides_to_look_at(&self, hub: TraceId) -> Vec<TraceId> {
-        let Some(arrivals) = self.held.get(&hub) else { return Vec::new() };
-        let servers = sides(arrivals, Side::Server);
-        let clients = clients(hub, arrivals);
-        if clients.is_empty() || servers.len() > MAX_SERVERS {
-            return Vec::new();
+        let mut traces = self.servers_to_look_at(hub).to_vec();
+        if let ([client], false) = (self.clients(hub), traces.is_empty()) {
+            traces.push(*client);
         }
-        let client = if clients.len() == 1 { clients } else { Vec::new() };
-        if servers.is_empty() { Vec::new() } else { servers.into_iter().chain(client).collect() }
+        traces
+    }
+
+    /// The server traces of a request id that a client may be joined to.
+    fn servers_to_look_at(&self, hub: TraceId) -> &[TraceId] {
+        let servers = self.servers(hub);
+        if servers.len() > MAX_SERVERS || self.clients(hub).is_empty() { &[] } else { servers }
+    }
+
+    fn clients(&self, hub: TraceId) -> &[TraceId] {
+        self.hubs.get(&hub).map_or(&[], |hub| &hub.clients)
+    }
+
+    fn servers(&self, hub: TraceId) -> &[TraceId] {
+        self.hubs.get(&hub).map_or(&[], |hub| &hub.servers)
     }
 
     /// Who is joined by a request id.
     pub fn pairing(&self, request_id: &str, read: &ReadSpan) -> Pairing {
         let hub = TraceId::of_request_id(request_id);
-        let Some(arrivals) = self.held.get(&hub) else { return Pairing::None };
-        let clients = clients(hub, arrivals);
-        let named = sides(arrivals, Side::Server);
-        let servers: Vec<TraceId> = if named.len() > MAX_SERVERS {
-            named
-        } else {
-            named.into_iter().filter(|server| self.is_lone_server(*server)).collect()
-        };
-        match (clients.as_slice(), servers.as_slice()) {
+        let named = self.servers(hub);
+        // Of very many it makes no difference which have a client of their own.
+        let is_server = |server: &&TraceId| named.len() > MAX_SERVERS || self.is_lone_server(**server);
+        let servers: Vec<&TraceId> = named.iter().filter(is_server).take(2).collect();
+        match (self.clients(hub), servers.as_slice()) {
             ([], _) | (_, []) => Pairing::None,
             ([client], [server]) if self.is_lone_client(*client, request_id, read) => {
-                Pairing::Pair { client: *client, server: *server }
+                match self.is_claimed_otherwise(**server, request_id, read) {
+                    true => Pairing::Ambiguous,
+                    false => Pairing::Pair { client: *client, server: **server },
+                }
             }
             ([_], [_]) => Pairing::None,
             _ => Pairing::Ambiguous,
         }
+    }
+
+    /// Whether another record claims a server trace by another request id that its spans carry: one server's time is
+    /// nobody's rather than told twice.
+    fn is_claimed_otherwise(&self, server: TraceId, request_id: &str, read: &ReadSpan) -> bool {
+        let Some(carried) = self.carried.get(&server) else { return false };
+        carried.iter().filter(|id| *id != request_id && self.knows_server(id, server)).any(|id| {
+            match self.clients(TraceId::of_request_id(id)) {
+                [] => false,
+                [client] => self.is_lone_client(*client, id, read),
+                _ => true,
+            }
+        })
     }
 
     /// Whether no client told of a trace by its trace id, which goes before any request id.
@@ -127,6 +204,9 @@ impl Kin {
     /// Whether a trace has one client's record of a request id, and no server span.
     fn is_lone_client(&self, trace_id: TraceId, request_id: &str, read: &ReadSpan) -> bool {
         let Some(arrivals) = self.held.get(&trace_id) else { return false };
+        if arrivals.records.len() > MAX_CLIENT_RECORDS {
+            return false;
+        }
         let mut spans = arrivals.fragments.iter().flat_map(|fragment| &fragment.spans);
         if spans.any(|span| tree::is_server(span, &read(span))) {
             return false;
@@ -156,27 +236,29 @@ impl Kin {
     /// The lines that lie in a request id's hub and belong to a trace.
     fn lines_for(&self, trace_id: TraceId, request_id: &str) -> impl Iterator<Item = &ReceivedLog> {
         let hub = TraceId::of_request_id(request_id);
-        let arrivals = self.held.get(&hub).filter(|_| hub != trace_id);
-        let owned = arrivals.filter(|arrivals| owner_of_lines(hub, arrivals) == trace_id);
+        let owner = self.hubs.get(&hub).map(|hub| hub.owner_of_lines);
+        let owned = self.held.get(&hub).filter(|_| hub != trace_id && owner == Some(trace_id));
         owned.into_iter().flat_map(|arrivals| &arrivals.logs)
     }
 
     /// The other sides that a request id's hub names.
     pub fn related(&self, request_id: &str, side: Side) -> Vec<TraceId> {
         let hub = TraceId::of_request_id(request_id);
-        let Some(arrivals) = self.held.get(&hub) else { return Vec::new() };
-        let mut related = match side {
-            Side::Client => clients(hub, arrivals),
-            Side::Server => sides(arrivals, Side::Server),
+        let related = match side {
+            Side::Client => self.clients(hub),
+            Side::Server => self.servers(hub),
         };
-        related.truncate(MAX_RELATED);
-        related
+        related.iter().take(MAX_RELATED).copied().collect()
     }
 
     /// Whether a request id's hub names a trace as a server's side.
     pub fn knows_server(&self, request_id: &str, trace_id: TraceId) -> bool {
-        let hub = self.held.get(&TraceId::of_request_id(request_id));
-        hub.is_some_and(|hub| hub.aliases.contains(&Alias { side: Side::Server, trace_id }))
+        self.servers(TraceId::of_request_id(request_id)).contains(&trace_id)
+    }
+
+    /// Whether a request id's hub names so many servers that one more makes no difference.
+    pub fn has_servers_enough(&self, request_id: &str) -> bool {
+        self.servers(TraceId::of_request_id(request_id)).len() >= SERVERS_ENOUGH
     }
 }
 
@@ -217,9 +299,10 @@ pub fn touched_by(hub: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     if !lines_go_elsewhere && (clients.is_empty() || servers.is_empty()) {
         return Vec::new();
     }
-    // Where the hub is a client itself, its own change brings the servers back.
+    // Where the hub is a client itself, its own change brings the servers back. Of very many the first to come may have
+    // been joined before the others made the id ambiguous.
     let servers = if clients.contains(&hub) { Vec::new() } else { servers };
-    named.into_iter().chain(servers).take(MAX_RELATED).collect()
+    servers.into_iter().take(SERVERS_ENOUGH).chain(named).take(MAX_RELATED).collect()
 }
 
 /// Whose the lines are that lie in a hub: the only trace that has a record or log of the request, unless the hub has a

@@ -3,7 +3,7 @@
 //! Claims go through the database, so any number of instances share the work. A claim is one transaction: a process that
 //! dies in the middle leaves nothing behind but the work itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,17 +101,24 @@ async fn relate(
     if ids.is_empty() && linked.is_empty() {
         return Ok(());
     }
-    let kin = Arc::new(Kin::gather(claim, &ids).await?);
+    let kin = Arc::new(Kin::gather(claim, &ids, rules.read.as_ref()).await?);
+    let mut named = Named::new();
     for trace in joined.iter_mut() {
-        serve_others(claim, trace, &kin, rules, now);
+        serve_others(trace, &kin, rules, &mut named);
+    }
+    for (request_id, servers) in named {
+        servers.into_iter().for_each(|server| claim.alias(&request_id, server, now));
     }
     joined.append(&mut join_all(linked, Some(kin), rules.clone(), now).await?);
     Ok(())
 }
 
+/// The servers to name under request ids.
+type Named = BTreeMap<String, Vec<TraceId>>;
+
 /// Lets the spans of a trace without a client's side be found by the request ids that they carry. Where they explain the
 /// record of another trace, their time is told there and not a second time here.
-fn serve_others(claim: &mut Claim, trace: &mut JoinedTrace, kin: &Kin, rules: &JoinRules, now: UnixNanos) {
+fn serve_others(trace: &mut JoinedTrace, kin: &Kin, rules: &JoinRules, named: &mut Named) {
     for request_id in &trace.server_ids {
         let known = kin.knows_server(request_id, trace.trace_id);
         if trace.has_client {
@@ -120,15 +127,21 @@ fn serve_others(claim: &mut Claim, trace: &mut JoinedTrace, kin: &Kin, rules: &J
             trace.bears_upon.extend(clients);
             continue;
         }
-        if !known {
-            claim.alias(request_id, trace.trace_id, now);
+        if !known && !kin.has_servers_enough(request_id) {
+            let named = named.entry(request_id.clone()).or_default();
+            if named.len() < kin::SERVERS_ENOUGH {
+                named.push(trace.trace_id);
+            }
         }
-        if let Pairing::Pair { client, server } = kin.pairing(request_id, rules.read.as_ref())
-            && server == trace.trace_id
-        {
-            trace.rows.clear();
-            trace.waits_until = None;
-            trace.brings_back.push(client);
+        match kin.pairing(request_id, rules.read.as_ref()) {
+            Pairing::Pair { client, server } if server == trace.trace_id => {
+                trace.rows.clear();
+                trace.waits_until = None;
+                trace.brings_back.push(client);
+            }
+            // Whoever took it before the id was ambiguous has to let go.
+            Pairing::Ambiguous => trace.bears_upon.extend(kin.related(request_id, Side::Client)),
+            _ => {}
         }
     }
 }

@@ -2,6 +2,14 @@
 
 use super::id::TraceId;
 
+/// Whether a request id stands for no request: what proxies and clients write where they know none.
+pub fn is_placeholder_id(request_id: &str) -> bool {
+    const WORDS: [&str; 8] = ["null", "(null)", "nil", "none", "undefined", "unknown", "n/a", "[object object]"];
+    let told = request_id.trim();
+    let blank = !told.chars().any(|letter| letter.is_alphanumeric() && letter != '0');
+    blank || WORDS.iter().any(|word| told.eq_ignore_ascii_case(word))
+}
+
 /// A side of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -26,4 +34,20 @@ pub struct Alias {
     pub side: Side,
     /// The trace.
     pub trace_id: TraceId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_no_ids() {
+        for id in ["", " ", "-", "--", "0", "00000000-0000-0000-0000-000000000000", "null", "None", "N/A", "undefined"]
+        {
+            assert!(is_placeholder_id(id), "{id:?}");
+        }
+        for id in ["1", "req_0", "nullable", "none-1", "00000000-0000-0000-0000-000000000001", "\u{4e00}"] {
+            assert!(!is_placeholder_id(id), "{id:?}");
+        }
+    }
 }

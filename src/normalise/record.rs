@@ -21,7 +21,7 @@ use self::trace::Ids;
 pub(super) use self::trace::trace_id;
 pub use self::trace::{TraceContext, TraceparentError};
 use super::text;
-use crate::model::{ClientRecord, TraceId, UnixNanos};
+use crate::model::{ClientRecord, TraceId, UnixNanos, is_placeholder_id};
 
 /// A record, and how many of its fields no record has.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ impl FieldError {
 const MAX_REQUEST_ID: usize = text::MAX_TEXT;
 
 const NO_ID: &str = "is missing; send trace_id (32 hexadecimal digits) or the request's traceparent, or at least a \
-                     request_id that the server's spans carry too";
+                     request_id of its own that the server's spans carry too";
 
 /// Reads one record. One that has a request id and no trace id gets the id under which that request id is kept.
 ///
@@ -116,7 +116,8 @@ pub(super) fn request_id(fields: &mut Fields) -> Result<Option<String>, FieldErr
         let reason = "looks like a mail address or a key, which are never stored; send a random id, or leave it out";
         return Err(FieldError::new("request_id", reason));
     }
-    Ok(Some(clean.text))
+    // Joined by it would be whoever has none.
+    Ok(Some(clean.text).filter(|id| !is_placeholder_id(id)))
 }
 
 fn started_at(fields: &mut Fields) -> Result<Option<UnixNanos>, FieldError> {

@@ -50,7 +50,7 @@ impl StoredTraces {
 
     async fn join(&self, trace_id: TraceId, arrivals: TraceArrivals) -> Result<join::Explained, SourceError> {
         let request_ids = join::client_ids(&arrivals);
-        let kin = Kin::gather(&mut self.store.clone(), &request_ids).await?;
+        let kin = Kin::gather(&mut self.store.clone(), &request_ids, self.rules.read.as_ref()).await?;
         let rules = self.rules.clone();
         let joining = tokio::task::spawn_blocking(move || {
             let now = UnixNanos::now();
@@ -64,9 +64,10 @@ impl StoredTraces {
 
     /// The trace of the record that spans of this one explain by a request id.
     async fn taken_by(&self, trace_id: TraceId, request_ids: &[String]) -> Result<Option<TraceId>, SourceError> {
-        let kin = Kin::gather(&mut self.store.clone(), &request_ids.iter().cloned().collect()).await?;
+        let (ids, read) = (request_ids.iter().cloned().collect(), self.rules.read.as_ref());
+        let kin = Kin::gather(&mut self.store.clone(), &ids, read).await?;
         for request_id in request_ids {
-            if let Pairing::Pair { client, server } = kin.pairing(request_id, self.rules.read.as_ref())
+            if let Pairing::Pair { client, server } = kin.pairing(request_id, read)
                 && server == trace_id
             {
                 return Ok(Some(client));

@@ -1,13 +1,11 @@
 //! What arrives, on its way into the database and back out of it.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use super::BUCKETS;
 use super::copy::CopyRows;
 use super::encode::{self, DecodeError};
-use crate::model::{Alias, ClientRecord, EventLog, Fragment, StreamEvent, TraceId, UnixNanos};
+use crate::model::{Alias, ClientRecord, EventKind, EventLog, Fragment, StreamEvent, TraceId, UnixNanos};
 
 /// What an arrival is found by: its trace id, or [`TraceId::of_request_id`].
 pub type Key = [u8; 16];
@@ -41,7 +39,7 @@ pub struct Arrival {
     pub since: Option<UnixNanos>,
     /// The encoded content.
     pub body: Bytes,
-    /// How many client records it holds.
+    /// How many client records it holds; of lines, whether they begin a request.
     pub records: u32,
 }
 
@@ -79,7 +77,8 @@ impl Arrival {
             identity: encode::digest(&body),
             since: log.lines.iter().filter_map(StreamEvent::calendar_time).min(),
             body: body.into(),
-            records: 0,
+            // The line that begins a request stands for it; the others are sent after it, one by one perhaps.
+            records: u32::from(log.lines.iter().any(|line| line.kind == EventKind::Connect)),
         }
     }
 
@@ -129,14 +128,15 @@ pub struct TraceArrivals {
     pub records: Vec<ReceivedRecord>,
     /// Event logs.
     pub logs: Vec<ReceivedLog>,
-    /// Under the digest of a request id: the traces of the request's sides.
-    pub aliases: BTreeSet<Alias>,
+    /// Under the digest of a request id: the traces of the request's sides, each once, in the order of their arrival.
+    pub aliases: Vec<Alias>,
     /// Whether more arrived than is loaded of one trace.
     pub truncated: bool,
     /// Bodies that could not be read.
     pub unreadable: u32,
     has_content: bool,
     bytes: usize,
+    lines: usize,
 }
 
 /// Appends what [`encode`] makes.
@@ -175,6 +175,9 @@ pub(super) struct StoredArrival {
 /// How much of one trace is loaded, in bytes of stored bodies.
 pub(super) const MAX_TRACE_BYTES: usize = 16 << 20;
 
+/// How many lines of event logs are loaded of one trace: a line takes fewer bytes stored than in memory.
+const MAX_TRACE_LINES: usize = 100_000;
+
 impl TraceArrivals {
     /// Nothing yet but a time.
     pub(super) fn starting(at: UnixNanos) -> Self {
@@ -184,11 +187,12 @@ impl TraceArrivals {
             fragments: Vec::new(),
             records: Vec::new(),
             logs: Vec::new(),
-            aliases: BTreeSet::new(),
+            aliases: Vec::new(),
             truncated: false,
             unreadable: 0,
             has_content: false,
             bytes: 0,
+            lines: 0,
         }
     }
 
@@ -238,11 +242,50 @@ impl TraceArrivals {
                 self.records.push(ReceivedRecord { received_at, record });
             }
             kind if kind == ArrivalKind::Events as i16 => {
-                self.logs.push(ReceivedLog { received_at, log: encode::decode_events(trace_id()?, body)? });
+                let log = encode::decode_events(trace_id()?, body)?;
+                self.lines += log.lines.len();
+                if self.lines > MAX_TRACE_LINES {
+                    self.truncated = true;
+                    return Ok(());
+                }
+                self.logs.push(ReceivedLog { received_at, log });
             }
-            kind if kind == ArrivalKind::Alias as i16 => _ = self.aliases.insert(encode::decode_alias(body)?),
+            kind if kind == ArrivalKind::Alias as i16 => {
+                let alias = encode::decode_alias(body)?;
+                if !self.aliases.contains(&alias) {
+                    self.aliases.push(alias);
+                }
+            }
             kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+
+    #[test]
+    fn of_a_log_without_end_a_bounded_part_is_loaded() {
+        let trace_id = TraceId::of_request_id("r");
+        let mut held = TraceArrivals::starting(UnixNanos(0));
+        for part in 0..3 {
+            let lines = (0..40_000).map(|n| StreamEvent {
+                kind: EventKind::Business,
+                client_time: Some(Nanos(part * 40_000 + n)),
+                seq: None,
+                service_time: None,
+                tokens: None,
+                batched: None,
+            });
+            let log = EventLog { trace_id, request_id: None, lines: lines.collect() };
+            let row = Arrival::events(&log);
+            let body = Some(row.body.to_vec());
+            held.add(&StoredArrival { key: row.key, received_at: UnixNanos(part), kind: row.kind as i16, body });
+        }
+        assert_eq!(held.logs.iter().map(|arrived| arrived.log.lines.len()).collect::<Vec<_>>(), [40_000, 40_000]);
+        assert!(held.truncated);
     }
 }

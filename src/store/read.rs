@@ -34,15 +34,19 @@ const LOAD_ARRIVALS: &str = "
         window running as (rows unbounded preceding)
     ) as found";
 
+/// How many arrivals of one key are searched for those that come again.
+const MAX_SEARCHED: i64 = 1 << 16;
+
+/// What is held under a key is read once, however many of its kind are asked for: thousands of records under one id
+/// would else each read all the others.
 const KNOWN: &str = "
-    select exists (
-        select from arrival
-        where arrival.key = wanted.key and arrival.identity = wanted.identity and arrival.kind = wanted.kind
-            and arrival.received_at >= wanted.since
-    )
-    from unnest($1::uuid[], $2::int8[], $3::int2[], $4::timestamptz[]) with ordinality
-        as wanted (key, identity, kind, since, place)
-    order by wanted.place";
+    select wanted.key, found.identity, found.kind
+    from unnest($1::uuid[], $2::timestamptz[]) as wanted (key, since)
+    cross join lateral (
+        select identity, kind from arrival
+        where arrival.key = wanted.key and arrival.received_at >= wanted.since and identity is not null
+        limit $3
+    ) as found";
 
 /// As [`LOAD_ARRIVALS`], of event lines only.
 const LINES: &str = "
@@ -103,12 +107,21 @@ impl Store {
         if arrivals.is_empty() {
             return Ok(Vec::new());
         }
-        let keys: Vec<Uuid> = arrivals.iter().map(|arrival| Uuid::from_bytes(arrival.key)).collect();
-        let identities: Vec<i64> = arrivals.iter().map(|arrival| arrival.identity).collect();
-        let kinds: Vec<i16> = arrivals.iter().map(|arrival| arrival.kind as i16).collect();
-        let since: Vec<DateTime<Utc>> = arrivals.iter().map(|arrival| searched_from(arrival.since)).collect();
-        let query = sqlx::query_scalar(KNOWN).bind(keys).bind(identities).bind(kinds).bind(since);
-        Ok(query.fetch_all(&self.pool).await?)
+        let mut since: HashMap<Uuid, DateTime<Utc>> = HashMap::new();
+        for arrival in arrivals {
+            let from = searched_from(arrival.since);
+            let held = since.entry(Uuid::from_bytes(arrival.key)).or_insert(from);
+            *held = from.min(*held);
+        }
+        let (keys, since): (Vec<Uuid>, Vec<DateTime<Utc>>) = since.into_iter().unzip();
+        let asked = |arrival: &&Arrival| (Uuid::from_bytes(arrival.key), arrival.identity, arrival.kind as i16);
+        let mut known: HashMap<(Uuid, i64, i16), bool> =
+            arrivals.iter().map(|arrival| (asked(arrival), false)).collect();
+        let mut held = sqlx::query_as(KNOWN).bind(keys).bind(since).bind(MAX_SEARCHED).fetch(&self.pool);
+        while let Some(held) = held.try_next().await? {
+            known.entry(held).and_modify(|known| *known = true);
+        }
+        Ok(arrivals.iter().map(|arrival| known.get(&asked(arrival)).copied().unwrap_or_default()).collect())
     }
 
     /// The event lines that are stored under some keys, where they speak of times from `since` on. Of a log that is too

@@ -170,3 +170,70 @@ async fn a_record_that_tells_no_trace_is_joined_by_its_request_id() {
                      "coverage": {"matched": 2, "server_only": 0, "joined_by": {"request_id": 2}}});
     server.wait_for("/api/v1/phases?from=-1h", wants(all)).await;
 }
+
+/// The spans of [`spans`], and on the inner one a second request id.
+fn spans_with_two_ids(trace_id: &str, outer: &str, inner: &str) -> Value {
+    let [mut entry, mut below] = spans(trace_id, outer);
+    let span = &mut below["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    span["attributes"] = json!([{"key": "gen_ai.response.id", "value": {"stringValue": inner}}]);
+    let list = entry["resourceSpans"].as_array_mut().expect("a list");
+    list.append(below["resourceSpans"].as_array_mut().expect("a list"));
+    entry
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_two_records_claim_by_two_ids_is_nobodys() {
+    let server = Server::start().await;
+    let mut told = Vec::new();
+    // What comes first and is joined before the rest comes: the spans and one record, both records, the spans; and in
+    // the last the second record does not tell its trace.
+    for (spans_at, second_at, has_trace) in [(0, 1, true), (1, 0, true), (0, 0, true), (0, 1, false), (1, 0, false)] {
+        let [first, second, there, outer, inner] = [(); 5].map(|()| fresh_id());
+        for round in 0..2 {
+            if round == 0 {
+                server.upload(&record(&first, &outer, "two")).await;
+            }
+            if round == spans_at {
+                server.export(&spans_with_two_ids(&there, &outer, &inner)).await;
+            }
+            if round == second_at {
+                let mut upload = record(&second, &inner, "two");
+                if !has_trace {
+                    upload[0]["trace_id"] = Value::Null;
+                }
+                server.upload(&upload).await;
+            }
+            if round == 0 && second_at == 1 {
+                server.wait_for(&format!("/api/v1/traces/{first}"), wants(joined(&first, &there))).await;
+            } else if round == 0 && spans_at == 1 {
+                server.wait_for(&format!("/api/v1/traces/{first}"), wants(json!({"state": "client_only"}))).await;
+            }
+        }
+        told.push((first, there));
+    }
+    let alone = json!({"state": "client_only", "flags_include": ["request_id_ambiguous"], "join_method": "trace_id"});
+    for (first, there) in &told {
+        server.wait_for(&format!("/api/v1/traces/{first}"), wants(alone.clone())).await;
+        server.wait_for(&format!("/api/v1/traces/{there}"), wants(json!({"state": "server_only"}))).await;
+    }
+    let all = json!({"unsettled_records": 0,
+                     "coverage": {"client_records": 10, "client_only": 10, "matched": 0, "server_requests": 5,
+                                  "server_only": 5, "pending": 0}});
+    server.wait_for("/api/v1/phases?from=-1h", wants(all)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_joins_nobody() {
+    let server = Server::start().await;
+    let [client, there] = [(); 2].map(|()| fresh_id());
+    for part in spans(&there, "-") {
+        server.export(&part).await;
+    }
+    server.upload(&record(&client, "-", "placeholder")).await;
+    let body = json!({"request_id": "null", "duration_ms": 1}).to_string();
+    let (status, text) = server.post(format!("{}/api/v1/records", server.http), "application/json", body).await;
+    assert_eq!((status, text.contains("trace_id")), (400, true), "{text}");
+    let alone = json!({"state": "client_only", "flags_exclude": ["request_id_ambiguous"]});
+    server.wait_for(&format!("/api/v1/traces/{client}"), wants(alone)).await;
+    server.wait_for(&format!("/api/v1/traces/{there}"), wants(json!({"state": "server_only"}))).await;
+}

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, raw_sql};
 use tokio::task::JoinHandle;
-use tracejoin::model::UnixNanos;
+use tracejoin::model::{EventKind, EventLog, Nanos, StreamEvent, UnixNanos};
 use tracejoin::store::{Arrival, Store, StoreOptions, SubmitError};
 
 use crate::common::TestDatabase;
@@ -173,4 +173,37 @@ async fn records_that_are_stored_are_known() {
     ];
     let known = store.known(&asked.iter().collect::<Vec<_>>()).await.expect("an answer");
     assert_eq!(known, [false, true, false, true, true]);
+}
+
+#[tokio::test]
+async fn of_thousands_under_one_id_each_is_known() {
+    let (_database, store) = store().await;
+    let at = UnixNanos::now();
+    let under_one_id = |number: i64| {
+        let mut one = record(1, at);
+        one.duration = Some(Nanos(number * 1_000_000));
+        Arrival::record(&one)
+    };
+    store.submit((0..3_000).map(under_one_id).collect()).await.expect("committed");
+    let asked: Vec<Arrival> = (1_000..5_000).map(under_one_id).collect();
+    let known = store.known(&asked.iter().collect::<Vec<_>>()).await.expect("an answer");
+    let wanted: Vec<bool> = (1_000..5_000).map(|number| number < 3_000).collect();
+    assert_eq!(known, wanted);
+}
+
+#[tokio::test]
+async fn a_log_waits_as_one_request_however_many_lines_it_has() {
+    let (_database, store) = store().await;
+    let line = |kind, seq| StreamEvent {
+        client_time: None,
+        seq: Some(seq),
+        kind,
+        tokens: None,
+        batched: None,
+        service_time: None,
+    };
+    let log = |lines| Arrival::events(&EventLog { trace_id: trace(1), request_id: None, lines });
+    store.submit(vec![log(vec![line(EventKind::Connect, 1), line(EventKind::Business, 2)])]).await.expect("committed");
+    store.submit(vec![log(vec![line(EventKind::Business, 3)])]).await.expect("committed");
+    assert_eq!(store.unsettled_records().await.expect("a count"), 1);
 }

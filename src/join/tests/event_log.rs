@@ -333,3 +333,13 @@ fn lines_that_came_together_tell_a_buffer_that_the_clock_does_not() {
     assert!(request.flags.has(Flag::SuspectedBuffering));
     assert_eq!(request.stream.and_then(|stream| stream.buffered_events), None, "no evidence but the lines' own");
 }
+
+#[test]
+fn tokens_that_no_number_holds_are_unknown() {
+    let mut lines = vec![line(0, EventKind::Connect, 0, 0)];
+    lines.extend((1..4).map(|seq| line(seq, EventKind::Business, seq, i64::MAX / 2)));
+    lines.push(done(4, 9));
+    let request = alone(lines);
+    assert_eq!((request.output_tokens, request.result), (None, Some(ResultClass::Ok)));
+    assert_eq!(request.stream.and_then(|stream| stream.tokens_after_first), Some(i64::MAX - 1));
+}
