@@ -31,6 +31,7 @@ fn whole() -> Value {
             "business_events": 180, "batched_events": 3, "p50_gap_ms": 6, "p95_gap_ms": 11, "p99_gap_ms": 15,
             "max_gap_ms": 40, "gaps_over_1s": 0, "done_received": true, "last_seq": 181, "missing_seq": 0,
             "last_event_ms": 1840, "tokens_after_first": 179, "completeness": "ok",
+            "buffered_events": 0, "buffer_silence_ms": 400, "buffer_burst": 12,
         },
         "response_metrics": {"kind": "vllm", "queue_time_ms": 30, "time_to_first_token_ms": 20},
         "cold_start": false, "run": "nightly-17", "scenario": "steady",
