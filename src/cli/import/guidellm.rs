@@ -38,7 +38,7 @@ pub struct Options {
 pub fn read(mut input: Input, options: Options, sink: &mut Sink) -> anyhow::Result<()> {
     foreign::refuse(&mut input, "guidellm")?;
     if !options.by_response_id {
-        bail!("the file is a GuideLLM report, but {WAY_OUT}");
+        bail!("nothing in the file can be joined by itself: {WAY_OUT}");
     }
     let is_json = input::peek(&mut input).context("cannot read the file")?.starts_with(b"{");
     let mut member = |group, value| one(group, value, sink, &options.labels);

@@ -89,9 +89,15 @@ pub fn next_line(input: &mut Input) -> io::Result<Option<Line>> {
         }
         Err(error) => return Err(error),
     }
-    let whole = bytes.last() == Some(&b'\n');
+    let ended = bytes.last() == Some(&b'\n');
     bytes.truncate(bytes.trim_ascii_end().len());
+    let whole = ended || is_object(&bytes);
     Ok(Some(Line { bytes, whole }))
+}
+
+/// Whether a line is an object from its first brace to its last: no part of a longer one is.
+fn is_object(line: &[u8]) -> bool {
+    line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
 /// A line of the input.
@@ -99,7 +105,7 @@ pub fn next_line(input: &mut Input) -> io::Result<Option<Line>> {
 pub struct Line {
     /// Its bytes, without its end.
     pub bytes: Vec<u8>,
-    /// Whether its end was there.
+    /// Whether its end was there, or what it holds cannot go on.
     pub whole: bool,
 }
 
@@ -145,6 +151,12 @@ mod tests {
         let read = lines(bytes);
         assert!(read.len() > 1_000, "{} lines", read.len());
         assert!(read[..read.len() - 1].iter().all(|line| line.whole));
+    }
+
+    #[test]
+    fn an_object_needs_no_end_of_line() {
+        assert_eq!(lines(b"{\"a\":1}".to_vec()), [line("{\"a\":1}", true)]);
+        assert_eq!(lines(b"{\"a\":1".to_vec()), [line("{\"a\":1", false)]);
     }
 
     #[test]
