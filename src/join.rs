@@ -4,6 +4,7 @@ mod across;
 mod assemble;
 mod caller;
 mod check;
+mod claim;
 mod copies;
 mod entry;
 mod event_log;
