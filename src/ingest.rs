@@ -51,14 +51,7 @@ impl Ingest {
         let scopes = request.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
         let heavy = scopes.map(|scope| scope.spans.len()).sum::<usize>() > HEAVY_SPANS;
         let (limits, dialects) = (self.limits, Arc::clone(&self.dialects));
-        let work = move || arrivals(request, &limits, &dialects);
-        let (arrivals, outcome) = if heavy {
-            tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::Invalid {
-                message: "this request could not be read: please report it".to_owned(),
-            })?
-        } else {
-            work()
-        };
+        let (arrivals, outcome) = read(heavy, move || arrivals(request, &limits, &dialects)).await?;
         if !arrivals.is_empty() {
             self.store.submit(arrivals).await?;
         }
@@ -66,7 +59,7 @@ impl Ingest {
     }
 
     async fn records(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
-        let (records, mut outcome) = read(raw, read_all).await?;
+        let (records, mut outcome) = read(raw.len() > HEAVY_RECORDS, move || read_all(raw)).await?;
         let arrivals: Vec<Arrival> = records.iter().flat_map(record_arrivals).collect();
         let fresh = self.fresh(arrivals).await?;
         outcome.accepted = fresh.iter().map(|arrival| u64::from(arrival.records)).sum();
@@ -80,7 +73,8 @@ impl Ingest {
 
     async fn events(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
         let extra = Arc::clone(&self.extra);
-        let (gathered, mut outcome) = read(raw, move |raw| events::gather(raw, &extra)).await?;
+        let heavy = raw.len() > HEAVY_RECORDS;
+        let (gathered, mut outcome) = read(heavy, move || events::gather(raw, &extra)).await?;
         let lines = |gathered: &[Gathered]| gathered.iter().map(Gathered::lines).sum::<u64>();
         let came = lines(&gathered);
         let fresh = self.fresh_lines(gathered).await?;
@@ -149,17 +143,16 @@ async fn in_time<Found>(asked: impl Future<Output = Result<Found, StoreError>>) 
     }
 }
 
-/// Reads the members of an upload, many of them on a thread of their own.
+/// Reads what came; what is heavy on a thread of its own.
 async fn read<Read: Send + 'static>(
-    raw: Vec<RawRecord>,
-    read: impl FnOnce(Vec<RawRecord>) -> (Read, RecordOutcome) + Send + 'static,
-) -> Result<(Read, RecordOutcome), Refusal> {
-    if raw.len() <= HEAVY_RECORDS {
-        return Ok(read(raw));
+    heavy: bool,
+    read: impl FnOnce() -> Read + Send + 'static,
+) -> Result<Read, Refusal> {
+    if !heavy {
+        return Ok(read());
     }
-    tokio::task::spawn_blocking(move || read(raw))
-        .await
-        .map_err(|_| Refusal::Invalid { message: "this upload could not be read: please report it".to_owned() })
+    let reading = tokio::task::spawn_blocking(read).await;
+    reading.map_err(|_| Refusal::Invalid { message: "what was sent could not be read: please report it".to_owned() })
 }
 
 fn count(name: &'static str, outcome: &RecordOutcome) {

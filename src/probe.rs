@@ -17,7 +17,7 @@ mod usage;
 mod watch;
 
 pub use client::{Client, HttpVersion, Limits, Trust};
-pub use exchange::Request;
+pub use exchange::{Request, identity};
 pub use failure::{Failure, SetupError};
 pub use observation::Observation;
 pub use rules::{DoneRule, NoPointer, Rules, Sequence, TokenKind, pointer};

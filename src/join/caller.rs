@@ -3,7 +3,7 @@
 use super::entry::{Entry, Servers};
 use super::server_time::server_time;
 use super::tree::{Forest, Node, Place};
-use crate::model::{ClientRecord, Flags, Interval, ResultClass, Setup, SpanKind, TraceId};
+use crate::model::{ClientRecord, Flags, Interval, ResultClass, SpanKind, TraceId};
 use crate::normalise::dialect::{ClientEnd, Role};
 
 /// What a caller's span tells, and the server span that answered it.
@@ -67,33 +67,18 @@ fn record(trace_id: TraceId, node: &Node, interval: Interval, whole: bool) -> Cl
     let reading = &node.reading;
     let failed = if node.span.error { ResultClass::Error } else { ResultClass::Ok };
     ClientRecord {
-        trace_id,
         span_id: Some(node.span.span_id),
-        sampled: None,
-        request_id: None,
         started_at: Some(interval.start),
-        duration: None,
         wall: whole.then(|| interval.length()),
-        setup: Setup::default(),
-        client_queue: None,
         headers: (!whole).then(|| interval.length()),
-        sending: None,
-        waiting: None,
-        receiving: None,
         ttft: reading.first_token.map(|token| token.offset),
-        ttft_visible: None,
         streaming: reading.streaming,
         status: reading.http_status,
-        result: reading.http_status.map_or(failed, ResultClass::from_status),
-        error: None,
         input_tokens: reading.input_tokens,
         output_tokens: reading.output_tokens,
-        stream: None,
-        response_metrics: None,
         headers_only: !whole,
         cold_start: reading.cold_start,
-        run: None,
-        scenario: None,
         dimensions: reading.dimensions.clone(),
+        ..ClientRecord::unmeasured(trace_id, reading.http_status.map_or(failed, ResultClass::from_status))
     }
 }

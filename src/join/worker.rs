@@ -233,12 +233,12 @@ async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> an
         if let Some(until) = trace.waits_until {
             claim.requeue(*trace.trace_id.as_bytes(), until);
         }
-        again.append(&mut trace.brings_back.into_iter().collect());
+        again.extend(trace.brings_back);
         let before = existing.remove(&trace.trace_id).unwrap_or_default();
         if supersede(&before, &mut trace.rows) {
             changed.push(trace.trace_id);
             rows.append(&mut trace.rows);
-            again.append(&mut trace.bears_upon.into_iter().collect());
+            again.extend(trace.bears_upon);
         }
     }
     for trace_id in again {

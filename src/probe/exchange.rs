@@ -244,7 +244,7 @@ impl Progress<'_> {
 }
 
 /// Random identifiers. All zeros, which none may be, is as likely as nothing; it is drawn again all the same.
-fn identity() -> (TraceId, SpanId) {
+pub fn identity() -> (TraceId, SpanId) {
     loop {
         if let (Ok(trace), Ok(span)) = (TraceId::from_bytes(rand::random()), SpanId::from_bytes(rand::random())) {
             return (trace, span);

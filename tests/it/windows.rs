@@ -11,8 +11,8 @@ use tracejoin::aggregate::summary::Summary;
 use tracejoin::aggregate::{Answer, MAX_GROUPS, Quantile, Question, ReadError, Reader};
 use tracejoin::model::{
     ClientRecord, ClientSide, Completeness, Dimension, Dimensions, Flag, Flags, GroupKey, Interval, JoinMethod, Metric,
-    Nanos, Observation, Order, OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Setup,
-    Slice, SpanId, State, StreamSummary, TraceId, UnixNanos,
+    Nanos, Observation, Order, OrderKey, Rates, Request, ResultClass, Selection, ServerPhases, ServerSide, Slice,
+    SpanId, State, StreamSummary, TraceId, UnixNanos,
 };
 use tracejoin::store::{Arrival, RequestRow, Store, StoreOptions};
 
@@ -106,36 +106,7 @@ async fn write(store: &Store, requests: Vec<Request>) {
 }
 
 fn record(trace_id: TraceId) -> ClientRecord {
-    ClientRecord {
-        trace_id,
-        span_id: None,
-        sampled: None,
-        request_id: None,
-        started_at: None,
-        duration: Some(Nanos(1)),
-        wall: None,
-        setup: Setup::default(),
-        client_queue: None,
-        headers: None,
-        sending: None,
-        waiting: None,
-        receiving: None,
-        ttft: None,
-        ttft_visible: None,
-        streaming: None,
-        status: None,
-        result: ResultClass::Ok,
-        error: None,
-        input_tokens: None,
-        output_tokens: None,
-        stream: None,
-        response_metrics: None,
-        headers_only: false,
-        cold_start: None,
-        run: None,
-        scenario: None,
-        dimensions: Dimensions::default(),
-    }
+    ClientRecord { duration: Some(Nanos(1)), ..ClientRecord::unmeasured(trace_id, ResultClass::Ok) }
 }
 
 fn question(from: UnixNanos, to: UnixNanos, filters: &[(Dimension, &str)], group_by: &[Dimension]) -> Question {

@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::cli::api::http_client;
 use crate::model::{SpanId, TraceId, UnixNanos};
+use crate::probe::identity;
 
 /// The request to send.
 #[derive(Debug, clap::Args)]
@@ -157,15 +158,6 @@ fn body(text: &str) -> anyhow::Result<Vec<u8>> {
     match text.strip_prefix('@') {
         Some(file) => std::fs::read(file).with_context(|| format!("cannot read {file}")),
         None => Ok(text.as_bytes().to_vec()),
-    }
-}
-
-/// Random identifiers. All zeros, which none may be, is as likely as nothing; it is drawn again all the same.
-fn identity() -> (TraceId, SpanId) {
-    loop {
-        if let (Ok(trace), Ok(span)) = (TraceId::from_bytes(rand::random()), SpanId::from_bytes(rand::random())) {
-            return (trace, span);
-        }
     }
 }
 
