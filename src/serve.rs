@@ -13,6 +13,7 @@ mod steps;
 pub mod stored_traces;
 mod stored_windows;
 pub mod trace;
+pub mod verdict;
 
 use std::any::Any;
 use std::sync::Arc;

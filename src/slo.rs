@@ -3,6 +3,7 @@
 //! An [`Objective`] sorts requests into [`Outcome`]s. Their [`Tally`] decides a verdict and burns a budget; alerts follow
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
+pub mod gate;
 pub mod indicator;
 pub mod objective;
 pub mod tally;

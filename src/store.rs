@@ -15,6 +15,7 @@ mod pool;
 mod read;
 mod request;
 mod rollup;
+mod settling;
 mod window;
 mod writer;
 
@@ -28,6 +29,7 @@ pub use partition::Maintenance;
 pub use pool::{Store, StoreOptions};
 pub use request::RequestRow;
 pub use rollup::{RollupClaim, RollupRow};
+pub use settling::Unsettled;
 pub use window::Snapshot;
 
 /// How many parts the work of joining is divided into; several instances take different buckets.
