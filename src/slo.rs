@@ -3,12 +3,14 @@
 //! An [`Objective`] sorts requests into [`Outcome`]s. Their [`Tally`] decides a verdict and burns a budget; alerts follow
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
+pub mod burn;
 pub mod gate;
 pub mod indicator;
 pub mod objective;
 pub mod tally;
 pub mod verdict;
 
+pub use burn::{BudgetState, BurnState, Part};
 pub use indicator::Indicator;
 pub use objective::{Objective, ObjectiveId};
 pub use tally::{Outcome, Tally};

@@ -37,6 +37,19 @@ impl Quantile {
         product.div_ceil(u128::from(ONE)) as u64
     }
 
+    /// The share that lies past it, 1 − q.
+    pub fn rest(self) -> f64 {
+        (ONE - self.0) as f64 / ONE as f64
+    }
+
+    /// How many times the share 1 − q it is that `past` of `n` values lie past the quantile; `None` without values.
+    ///
+    /// From integers, so that a share that is exactly so many times as large is told as that, and not as a little less.
+    pub fn times_the_rest(self, past: u64, n: u64) -> Option<f64> {
+        let rest = u128::from(n) * u128::from(ONE - self.0);
+        (n > 0).then(|| (u128::from(past) * u128::from(ONE)) as f64 / rest as f64)
+    }
+
     /// The start of the names of its fields: `p95`, `p99_9`.
     pub fn field(self) -> String {
         let percent = self.0 / (ONE / 100);
@@ -103,6 +116,16 @@ mod tests {
         assert_eq!(Quantile::P99.rank(100), 99);
         assert_eq!(Quantile::P50.rank(1), 1);
         assert_eq!(Quantile::P50.rank(0), 0);
+    }
+
+    #[test]
+    fn multiples_of_the_rest_are_not_lost_to_rounding() {
+        let p99 = Quantile::P99;
+        // As floating-point numbers 0.144 / (1 − 0.99) is 14.399999999999986.
+        assert_eq!(p99.times_the_rest(144, 1000), Some(14.4));
+        assert_eq!(p99.times_the_rest(0, 5), Some(0.0));
+        assert_eq!(Quantile::P50.times_the_rest(7, 7), Some(2.0));
+        assert_eq!(p99.times_the_rest(0, 0), None);
     }
 
     proptest! {
