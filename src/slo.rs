@@ -4,6 +4,7 @@
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
 pub mod burn;
+pub mod document;
 pub mod gate;
 pub mod indicator;
 pub mod objective;

@@ -26,6 +26,14 @@ impl Quantile {
     /// What is answered where nothing else is asked for.
     pub const DEFAULT: [Self; 3] = [Self::P50, Self::P95, Self::P99];
 
+    /// The largest that is kept: for fewer than a thousand million values its rank is the last.
+    pub const LARGEST: Self = Self(ONE - 1);
+
+    /// One less it, exactly.
+    pub const fn complement(self) -> Self {
+        Self(ONE - self.0)
+    }
+
     /// As a fraction of one.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / ONE as f64
@@ -97,6 +105,13 @@ mod tests {
         for bad in ["", "0", "1", "1.0", "0.0", "0.", "-0.5", "0.95x", "95", "0.1234567891", "NaN"] {
             assert!(bad.parse::<Quantile>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_is_left_is_exact() {
+        assert_eq!("0.01".parse::<Quantile>().map(Quantile::complement), Ok(Quantile::P99));
+        assert_eq!(Quantile::LARGEST.complement(), Quantile(1));
+        assert_eq!(Quantile::LARGEST.rank(999_999_999), 999_999_999);
     }
 
     #[test]

@@ -58,6 +58,22 @@ impl Dimension {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dimension| dimension.name() == name)
     }
+
+    /// What its values look like, where no request can have this one: a filter on it would silently select nothing.
+    pub fn refuses(self, value: &str) -> Option<&'static str> {
+        let form = match self {
+            Self::Streaming | Self::ColdStart if !matches!(value, "true" | "false") => "true or false",
+            Self::InputRange if !is_range("input_", value) => "a range such as input_0_512",
+            Self::OutputRange if !is_range("output_", value) => "a range such as output_0_128",
+            _ => return None,
+        };
+        Some(form)
+    }
+}
+
+fn is_range(prefix: &str, value: &str) -> bool {
+    let bounds = value.strip_prefix(prefix).and_then(|bounds| bounds.split_once('_'));
+    bounds.is_some_and(|(lower, upper)| lower.parse::<u64>().is_ok() && upper.parse::<u64>().is_ok())
 }
 
 /// Labels and their values; what is not there is unknown.
@@ -102,6 +118,15 @@ fn range(prefix: &str, tokens: i64, first: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_a_request_can_have_is_taken() {
+        assert_eq!(Dimension::InputRange.refuses(&input_range(700)), None);
+        assert_eq!(Dimension::OutputRange.refuses(&output_range(700)), None);
+        assert_eq!(Dimension::OutputRange.refuses("input_0_512"), Some("a range such as output_0_128"));
+        assert_eq!(Dimension::Streaming.refuses("yes"), Some("true or false"));
+        assert_eq!(Dimension::Model.refuses("anything"), None);
+    }
 
     #[test]
     fn ranges_are_powers_of_two() {

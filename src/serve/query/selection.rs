@@ -85,23 +85,11 @@ fn filters(parameters: &Parameters) -> Result<BTreeMap<Dimension, BTreeSet<Strin
 /// Refuses values that no request can have, since they would silently select nothing.
 fn check_label(dimension: Dimension, value: &str) -> Result<(), ApiError> {
     let name = dimension.name();
-    match dimension {
-        Dimension::Streaming | Dimension::ColdStart if !matches!(value, "true" | "false") => {
-            Err(not_among(name, value, ["true", "false"]))
-        }
-        Dimension::InputRange if !is_range("input_", value) => {
-            Err(ApiError::parameter(name, format!("{name} is {value:?}; give a range such as input_0_512")))
-        }
-        Dimension::OutputRange if !is_range("output_", value) => {
-            Err(ApiError::parameter(name, format!("{name} is {value:?}; give a range such as output_0_128")))
-        }
-        _ => Ok(()),
+    match (dimension, dimension.refuses(value)) {
+        (_, None) => Ok(()),
+        (Dimension::Streaming | Dimension::ColdStart, Some(_)) => Err(not_among(name, value, ["true", "false"])),
+        (_, Some(form)) => Err(ApiError::parameter(name, format!("{name} is {value:?}; give {form}"))),
     }
-}
-
-fn is_range(prefix: &str, value: &str) -> bool {
-    let bounds = value.strip_prefix(prefix).and_then(|bounds| bounds.split_once('_'));
-    bounds.is_some_and(|(lower, upper)| lower.parse::<u64>().is_ok() && upper.parse::<u64>().is_ok())
 }
 
 fn results(parameters: &Parameters) -> Result<BTreeSet<ResultClass>, ApiError> {
