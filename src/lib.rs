@@ -1,7 +1,7 @@
 //! tracejoin: joins what a client measured with what the server traced, and names the owner of a slow LLM answer.
 //!
-//! The modules in the order in which data flows: receive → normalise → store → join → aggregate → slo → serve. A stage
-//! never imports what stands downstream of it; `cli` composes them.
+//! The modules in the order in which data flows: receive → normalise → store → join → aggregate → slo → exposition →
+//! serve. A stage never imports what stands downstream of it; `cli` composes them.
 
 pub mod model;
 
@@ -20,6 +20,8 @@ pub mod join;
 pub mod aggregate;
 
 pub mod slo;
+
+pub mod exposition;
 
 pub mod serve;
 

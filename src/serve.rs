@@ -21,7 +21,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use metrics_exporter_prometheus::PrometheusHandle;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use utoipa::openapi::OpenApi;
@@ -29,6 +28,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
 use self::source::{Readiness, TraceSource, WindowSource};
+use crate::exposition::Exposition;
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ pub struct Sources {
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
-    pub recorder: PrometheusHandle,
+    pub exposition: Exposition,
 }
 
 /// All routes that answer questions, and the document that describes them. `uploads` are routes that take records in;
@@ -56,7 +56,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(coverage::routes(Arc::clone(&sources.windows)))
         .merge(requests::routes(sources.windows))
         .merge(health::routes(sources.readiness))
-        .merge(metrics::routes(sources.recorder))
+        .merge(metrics::routes(sources.exposition))
         .split_for_parts();
     let router = routes
         .merge(openapi::document_route(document.clone()))

@@ -26,6 +26,11 @@ impl CellKey {
     }
 }
 
+/// Whether a client record came. Records that collide are not believed, but one did come.
+pub const fn has_record(observation: &Observation) -> bool {
+    observation.has_client || observation.flags.has(Flag::TraceIdCollision)
+}
+
 /// How many requests a cell holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -58,10 +63,8 @@ pub struct Counts {
 impl Counts {
     /// Counts one request.
     pub fn add(&mut self, observation: &Observation) {
-        // Records that collide are not believed, but one did come.
-        let has_client = observation.has_client || observation.flags.has(Flag::TraceIdCollision);
         self.requests += 1;
-        self.client += u64::from(has_client);
+        self.client += u64::from(has_record(observation));
         self.server += u64::from(observation.has_server);
         self.sampled_out += u64::from(observation.has_client && observation.flags.has(Flag::SampledOut));
         self.from_spans += u64::from(observation.flags.has(Flag::ClientFromSpan));
@@ -154,6 +157,12 @@ fn is_whole(metric: Metric, flags: Flags) -> bool {
     whole && !(flags.has(Flag::ClientFromSpan) && from_sending)
 }
 
+/// A metric of a request, where it counts in the request's state and is what it says.
+pub fn told(metric: Metric, observation: &Observation) -> Option<f64> {
+    let counts = metric.counts_in(observation.state) && is_whole(metric, observation.flags);
+    observation.readings.get(metric).filter(|_| counts)
+}
+
 /// Counts and values of the requests that share a key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
@@ -167,14 +176,15 @@ impl Cell {
     /// Adds one request of the cell's key. Only metrics that count in its state are kept.
     pub fn add(&mut self, observation: &Observation) {
         self.counts.add(observation);
-        let told = |metric: Metric| observation.readings.get(metric).filter(|_| is_whole(metric, observation.flags));
-        for metric in Metric::ALL.iter().copied().filter(|metric| metric.counts_in(observation.state)) {
-            if let Some(value) = told(metric) {
+        for metric in Metric::ALL.iter().copied() {
+            if let Some(value) = told(metric, observation) {
                 self.push(Series::Of(metric), value);
             }
         }
-        let censored = is_cut_off(observation.result) && Metric::Ttft.counts_in(observation.state);
-        if censored && let Some(value) = told(Metric::Ttft).or_else(|| told(Metric::Duration)) {
+        let by_then = || told(Metric::Ttft, observation).or_else(|| told(Metric::Duration, observation));
+        if is_cut_off(observation.result)
+            && let Some(value) = by_then()
+        {
             self.push(Series::CensoredTtft, value);
         }
     }

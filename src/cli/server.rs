@@ -17,6 +17,7 @@ use crate::aggregate::Reader;
 use crate::aggregate::rollup::Rollups;
 use crate::archive::{self, Archive};
 use crate::config::{ArchiveSettings, IngestSettings, ListenSettings, Settings, StorageSettings};
+use crate::exposition::{Exposition, RequestMetrics};
 use crate::ingest::Ingest;
 use crate::join::{JoinRules, worker};
 use crate::model::Span;
@@ -37,6 +38,9 @@ const DEFAULT_DATA_DIR: &str = "./tracejoin-data";
 
 /// Tasks of this process that join. More of them help while one waits for the database.
 const JOINERS: usize = 2;
+
+/// Series of request metrics, a histogram counted as one.
+const METRIC_SERIES: usize = 2_000;
 
 /// Where a server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,11 +88,12 @@ impl Server {
             read: Arc::new(move |span: &Span| reader.read(span)),
         };
         let stop = CancellationToken::new();
+        let requests = Arc::new(RequestMetrics::new(METRIC_SERIES));
         let sources = Sources {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
-            recorder: recorder.clone(),
+            exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };
         let mut intake = Ingest::new(store.clone(), limits, dialects);
         if let Some(archive) = &archive {
@@ -98,7 +103,7 @@ impl Server {
 
         let mut workers = JoinSet::new();
         for _ in 0..JOINERS {
-            workers.spawn(worker::run(store.clone(), rules.clone(), stop.clone()));
+            workers.spawn(worker::run(store.clone(), rules.clone(), requests.clone(), stop.clone()));
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });

@@ -3,7 +3,7 @@
 //! Claims go through the database, so any number of instances share the work. A claim is one transaction: a process that
 //! dies in the middle leaves nothing behind but the work itself.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::kin::{self, Kin, Pairing};
+use super::revision::supersede;
 use super::rules::{JoinRules, nanos};
+use super::witness::{News, Witness};
 use super::{TraceInputs, explain};
 use crate::model::{Flag, Side, State, TraceId, UnixNanos};
 use crate::store::{Claim, RequestRow, Store, TraceArrivals};
@@ -28,10 +30,10 @@ const IDLE: Duration = Duration::from_millis(200);
 /// Pause after the database failed.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// Joins settled traces until it is told to stop.
-pub async fn run(store: Store, rules: JoinRules, stop: CancellationToken) {
+/// Joins settled traces until it is told to stop, and tells the witness of each commit.
+pub async fn run(store: Store, rules: JoinRules, witness: Arc<dyn Witness>, stop: CancellationToken) {
     loop {
-        let pause = match round(&store, &rules, &stop).await {
+        let pause = match round(&store, &rules, &witness, &stop).await {
             Ok(true) => Duration::ZERO,
             Ok(false) => IDLE,
             Err(error) => {
@@ -47,7 +49,12 @@ pub async fn run(store: Store, rules: JoinRules, stop: CancellationToken) {
 }
 
 /// Works through every bucket that has due work; `false` where nothing was done.
-async fn round(store: &Store, rules: &JoinRules, stop: &CancellationToken) -> anyhow::Result<bool> {
+async fn round(
+    store: &Store,
+    rules: &JoinRules,
+    witness: &Arc<dyn Witness>,
+    stop: &CancellationToken,
+) -> anyhow::Result<bool> {
     let now = UnixNanos::now();
     let mut worked = false;
     for bucket in store.due_buckets(now).await? {
@@ -56,7 +63,8 @@ async fn round(store: &Store, rules: &JoinRules, stop: &CancellationToken) -> an
         }
         if let Some(claim) = store.claim(bucket, now, ROWS_PER_CLAIM).await? {
             let started = Instant::now();
-            work_through(claim, rules, now).await.with_context(|| format!("bucket {bucket}"))?;
+            let news = work_through(claim, rules, now).await.with_context(|| format!("bucket {bucket}"))?;
+            tell(Arc::clone(witness), news, now).await?;
             histogram!("tracejoin_join_claim_seconds").record(started.elapsed());
             worked = true;
         }
@@ -66,7 +74,7 @@ async fn round(store: &Store, rules: &JoinRules, stop: &CancellationToken) -> an
     Ok(worked)
 }
 
-async fn work_through(mut claim: Claim, rules: &JoinRules, now: UnixNanos) -> anyhow::Result<()> {
+async fn work_through(mut claim: Claim, rules: &JoinRules, now: UnixNanos) -> anyhow::Result<News> {
     let mut joined = Vec::new();
     while claim.has_more() {
         let mut plain = Vec::new();
@@ -220,7 +228,16 @@ fn join(trace_id: TraceId, trace: TraceArrivals, kin: Option<&Kin>, rules: &Join
     joined
 }
 
-async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> anyhow::Result<()> {
+/// Counts what a commit wrote, off the threads that serve: a claim may hold many thousand requests.
+async fn tell(witness: Arc<dyn Witness>, news: News, now: UnixNanos) -> anyhow::Result<()> {
+    let telling = tokio::task::spawn_blocking(move || {
+        news.count();
+        witness.joined(&news.first, now);
+    });
+    telling.await.context("counting what was joined was cut short")
+}
+
+async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> anyhow::Result<News> {
     let traces: Vec<TraceId> = joined.iter().map(|trace| trace.trace_id).collect();
     let mut existing: HashMap<TraceId, Vec<RequestRow>> = HashMap::new();
     for row in claim.existing_rows(&traces).await? {
@@ -228,6 +245,7 @@ async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> an
     }
     let mut changed = Vec::new();
     let mut rows = Vec::new();
+    let mut unchanged = HashSet::new();
     let mut again = BTreeSet::new();
     for mut trace in joined {
         if let Some(until) = trace.waits_until {
@@ -235,7 +253,8 @@ async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> an
         }
         again.extend(trace.brings_back);
         let before = existing.remove(&trace.trace_id).unwrap_or_default();
-        if supersede(&before, &mut trace.rows) {
+        if let Some(kept) = supersede(&before, &mut trace.rows) {
+            unchanged.extend(kept.into_iter().map(|client_span| (trace.trace_id, client_span)));
             changed.push(trace.trace_id);
             rows.append(&mut trace.rows);
             again.extend(trace.bears_upon);
@@ -244,113 +263,7 @@ async fn write(mut claim: Claim, joined: Vec<JoinedTrace>, now: UnixNanos) -> an
     for trace_id in again {
         claim.requeue(*trace_id.as_bytes(), now);
     }
-    let counts = Counts::of(&rows);
-    claim.replace(&changed, rows).await?;
+    let rows = claim.replace(&changed, rows).await?;
     claim.commit().await?;
-    counts.publish();
-    Ok(())
-}
-
-/// Makes new rows of a trace follow its old ones; `false` where they say the same.
-fn supersede(before: &[RequestRow], rows: &mut [RequestRow]) -> bool {
-    let contents = |rows: &[RequestRow]| {
-        let mut contents: Vec<i64> = rows.iter().map(|row| row.content).collect();
-        contents.sort_unstable();
-        contents
-    };
-    if contents(before) == contents(rows) {
-        return false;
-    }
-    for row in rows {
-        let client_span = row.request.client_span;
-        follow(before.iter().filter(|old| old.request.client_span == client_span), row);
-    }
-    true
-}
-
-/// Counts a row's revisions. One that waits for its other side has not been joined: its revision is 0, and what
-/// completes it is not late.
-fn follow<'a>(before: impl Iterator<Item = &'a RequestRow> + Clone, row: &mut RequestRow) {
-    let last = before.clone().map(|old| old.revision).max().unwrap_or(0);
-    let unchanged = before.clone().any(|old| old.content == row.content);
-    let late = before.clone().any(|old| old.request.flags.has(Flag::Late)) || (last > 0 && !unchanged);
-    let waits = row.request.state == State::Pending && last == 0;
-    row.revision = if unchanged || waits { last } else { last + 1 };
-    row.request.flags.set_if(late, Flag::Late);
-}
-
-/// First joins by state, and corrections apart, so that sums over instances are right.
-#[derive(Default)]
-struct Counts {
-    first: HashMap<State, u64>,
-    corrections: u64,
-}
-
-impl Counts {
-    fn of(rows: &[RequestRow]) -> Self {
-        let mut counts = Self::default();
-        for row in rows {
-            match row.request.state {
-                State::Pending => {}
-                _ if row.request.flags.has(Flag::Late) => counts.corrections += 1,
-                state => *counts.first.entry(state).or_default() += 1,
-            }
-        }
-        counts
-    }
-
-    fn publish(self) {
-        for (state, count) in self.first {
-            counter!("tracejoin_requests_joined_total", "state" => state.name()).increment(count);
-        }
-        counter!("tracejoin_requests_corrected_total").increment(self.corrections);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::join::Progress;
-    use crate::join::tests::build::{Build, SETTLED, id, inputs, record, span};
-
-    fn row(duration: i64, client: u64, state: State, revision: i32) -> RequestRow {
-        let spans = vec![span(1, client, 0, 5).server()];
-        let mut own = record(duration);
-        own.span_id = Some(id(client));
-        let progress = Progress { settled: state != State::Pending, ..SETTLED };
-        let explained = explain(inputs(spans, vec![own]), progress, &crate::join::tests::build::read);
-        let request = explained.requests.into_iter().next().expect("a request").request;
-        assert_eq!(request.state, state);
-        RequestRow::new(request, UnixNanos(5), revision)
-    }
-
-    fn after(before: &[RequestRow], row: RequestRow) -> (bool, i32, bool) {
-        let mut rows = [row];
-        let changed = supersede(before, &mut rows);
-        (changed, rows[0].revision, rows[0].request.flags.has(Flag::Late))
-    }
-
-    #[test]
-    fn a_first_join_is_revision_one_and_not_late() {
-        assert_eq!(after(&[], row(10, 9, State::Matched, 0)), (true, 1, false));
-        let waiting = row(10, 9, State::Pending, 0);
-        assert_eq!(after(&[], waiting.clone()), (true, 0, false));
-        assert_eq!(after(&[waiting], row(10, 9, State::Matched, 0)), (true, 1, false));
-    }
-
-    #[test]
-    fn new_content_is_a_late_revision_and_equal_content_is_none() {
-        let joined = row(10, 9, State::Matched, 1);
-        assert_eq!(after(std::slice::from_ref(&joined), row(10, 9, State::Matched, 0)), (false, 0, false));
-        assert_eq!(after(&[joined], row(11, 9, State::Matched, 0)), (true, 2, true));
-    }
-
-    #[test]
-    fn another_request_of_the_trace_does_not_make_a_row_late() {
-        let joined = row(10, 9, State::Matched, 1);
-        let mut rows = [joined.clone(), row(20, 8, State::Matched, 0)];
-        assert!(supersede(&[joined], &mut rows));
-        assert_eq!(rows.each_ref().map(|row| row.revision), [1, 1]);
-        assert!(rows.iter().all(|row| !row.request.flags.has(Flag::Late)));
-    }
+    Ok(News::of(rows, &unchanged))
 }

@@ -3,27 +3,32 @@
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use metrics_exporter_prometheus::PrometheusHandle;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The media type of Prometheus' text format.
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+use super::error::ApiError;
+use crate::exposition::{Exposition, Form};
 
 /// The routes of this resource.
-pub fn routes(recorder: PrometheusHandle) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(render)).with_state(recorder)
+pub fn routes(exposition: Exposition) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(render)).with_state(exposition)
 }
 
-/// The own health of the process as Prometheus text.
+/// Metrics of requests and of the process.
+///
+/// OpenMetrics 1.0.0, with a trace id beside buckets, where `Accept` prefers it; else Prometheus' text format 0.0.4.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses(
-    (status = OK, body = String, content_type = "text/plain", description = "Prometheus text format 0.0.4"),
+    (status = OK, description = "Every metric of this process", content(
+        (String = "text/plain"), (String = "application/openmetrics-text"))),
 ))]
-async fn render(State(recorder): State<PrometheusHandle>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, TEXT_FORMAT)], recorder.render())
+async fn render(State(exposition): State<Exposition>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let form = Form::accepted(headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()));
+    let document = exposition.render(form).map_err(|_| ApiError::internal("the metrics cannot be written"))?;
+    Ok(([(CONTENT_TYPE, form.media_type()), (VARY, "accept")], document).into_response())
 }
 
 /// Counts answers and their time by route and status. A path that is no route shares one label, so that a scan of paths

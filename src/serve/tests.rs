@@ -15,6 +15,7 @@ use super::trace::Explained;
 use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::{Contents, Question, Window};
+use crate::exposition::RequestMetrics;
 use crate::model::{Dimension, Labels, Observation, Order, Selection, State as RequestState, TraceId};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
@@ -103,13 +104,14 @@ impl Readiness for Obstacles {
 
 fn parts(obstacles: &[&str]) -> (Router, Value) {
     let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
-    let recorder = crate::telemetry::init_metrics().expect("the only recorder");
+    let health = crate::telemetry::init_metrics().expect("the only recorder");
+    let exposition = Exposition::new(health, Arc::new(RequestMetrics::new(1_000)));
     let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
     let limits = Arc::new(Limits::default());
     let budget = Budget::new(&limits);
     let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
         .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
-    let sources = Sources { traces, windows, readiness: Arc::new(readiness), recorder };
+    let sources = Sources { traces, windows, readiness: Arc::new(readiness), exposition };
     let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }

@@ -238,14 +238,18 @@ impl Claim {
     }
 
     /// Writes rows in place of those that [`Claim::existing_rows`] found of the same traces. A trace named without a row
-    /// loses those it had.
+    /// loses those it had. Returns the rows as they were written.
     ///
     /// # Errors
     /// [`StoreError::Database`]; the claim must then be dropped.
-    pub async fn replace(&mut self, traces: &[TraceId], mut rows: Vec<RequestRow>) -> Result<(), StoreError> {
+    pub async fn replace(
+        &mut self,
+        traces: &[TraceId],
+        mut rows: Vec<RequestRow>,
+    ) -> Result<Vec<RequestRow>, StoreError> {
         self.delete(traces).await?;
         if rows.is_empty() {
-            return Ok(());
+            return Ok(rows);
         }
         // Neighbours in the window's index are written together.
         rows.sort_by_key(|row| row.request.window_at);
@@ -260,7 +264,7 @@ impl Claim {
         }
         let statement = format!("copy request ({COLUMNS}) from stdin (format binary)");
         copy.send(&mut self.connection, &statement).await?;
-        Ok(())
+        Ok(rows)
     }
 
     async fn delete(&mut self, traces: &[TraceId]) -> Result<(), sqlx::Error> {

@@ -1,0 +1,56 @@
+//! What Prometheus reads: counts and times of requests, objectives, and the own health of the process, as one document.
+//!
+//! Request metrics count first joins only (design, section 8), so that they never fall and may be summed over processes.
+
+mod form;
+mod health;
+mod labels;
+mod phases;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use prometheus_client::encoding::{prometheus_text, text};
+
+pub use form::Form;
+pub use labels::Combination;
+pub use phases::{BUCKETS, PHASES};
+pub use requests::RequestMetrics;
+
+/// Renders all metrics of the process.
+#[derive(Clone)]
+pub struct Exposition {
+    health: PrometheusHandle,
+    requests: Arc<RequestMetrics>,
+}
+
+impl Exposition {
+    /// Of the process's own health and of the requests that it joins.
+    pub fn new(health: PrometheusHandle, requests: Arc<RequestMetrics>) -> Self {
+        Self { health, requests }
+    }
+
+    /// One valid document in the given form.
+    ///
+    /// # Errors
+    /// Where a metric cannot write itself, which none of ours does.
+    pub fn render(&self, form: Form) -> Result<String, std::fmt::Error> {
+        let health = self.health.render();
+        let registry = self.requests.registry();
+        let mut document = String::new();
+        match form {
+            Form::Text => {
+                document.push_str(&health);
+                prometheus_text::encode(&mut document, registry)?;
+            }
+            Form::OpenMetrics => {
+                health::as_open_metrics(&health, &mut document);
+                text::encode(&mut document, registry)?;
+            }
+        }
+        Ok(document)
+    }
+}
