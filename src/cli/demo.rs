@@ -3,9 +3,11 @@
 //! The gateway is simulated, so its minutes pass at once; what it measured goes through the real doors: spans over
 //! OTLP/gRPC, client records over HTTP.
 
+mod fault;
 mod folder;
 mod gateway;
 mod labels;
+mod live;
 mod record;
 mod report;
 mod send;
@@ -42,7 +44,7 @@ pub(super) struct Identity {
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
     /// Serve on after the report, until told to stop
-    #[arg(long)]
+    #[arg(long, conflicts_with = "live")]
     keep: bool,
     /// Folder of the demo's PostgreSQL [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
@@ -53,6 +55,8 @@ pub struct DemoArgs {
     /// Seed of the simulation
     #[arg(long, default_value_t = 7)]
     seed: u64,
+    #[command(flatten)]
+    live: live::LiveArgs,
 }
 
 const MINUTE: i64 = 60_000_000_000;
@@ -63,8 +67,11 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_logs(LogFormat::Text, "warn");
     let mut signals = Signals::listen()?;
+    if args.live.live {
+        return live::run(&args, signals).await;
+    }
     let folder = DemoFolder::new(args.data_dir.clone());
-    let settings = settings(&args, &folder)?;
+    let settings = settings(&args, &folder, &[])?;
     let step = spinner("starting PostgreSQL and the listeners")?;
     let server = tokio::select! {
         started = Server::start(&settings, Arc::default()) => started?,
@@ -84,7 +91,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// A server's settings for the demo: free ports, little waiting, and never the user's own database.
-fn settings(args: &DemoArgs, folder: &DemoFolder) -> anyhow::Result<Settings> {
+fn settings(args: &DemoArgs, folder: &DemoFolder, more: &[String]) -> anyhow::Result<Settings> {
     let words = [
         "demo",
         "--otlp-grpc-addr=127.0.0.1:0",
@@ -93,7 +100,9 @@ fn settings(args: &DemoArgs, folder: &DemoFolder) -> anyhow::Result<Settings> {
         "--settle=1s",
         "--join-deadline=3s",
     ];
-    let matches = Settings::augment_args(Command::new("demo")).try_get_matches_from(words.map(OsString::from))?;
+    let words = words.into_iter().map(OsString::from).chain(more.iter().map(OsString::from));
+    let command = Settings::augment_args(Command::new("demo")).args_override_self(true);
+    let matches = command.try_get_matches_from(words)?;
     let mut settings = Settings::from_arg_matches(&matches)?;
     settings.storage.database_url = None;
     settings.storage.data_dir = Some(folder.path().to_owned());

@@ -3,12 +3,13 @@
 //! It sends each request to one of three places: a pool of its own GPUs with a queue in front, an engine behind HTTP, or
 //! an outside provider. In one minute half of the own GPUs are taken away, so that requests queue.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod pool;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use self::pool::Pool;
+use super::fault::{Fault, Faults};
 use crate::model::Nanos;
 
 /// How long the play is.
@@ -20,10 +21,15 @@ const MINUTE: i64 = 60_000_000_000;
 const MILLI: f64 = 1e6;
 /// Mean time between two requests.
 const MEAN_GAP_MS: f64 = 220.0;
-/// Requests that the own GPUs work on at one time.
-const SLOTS: usize = 10;
-/// After this the client gives up.
-const CLIENT_PATIENCE: Nanos = Nanos(12_000_000_000);
+/// What a fault of the network adds on the way there, and again on the way back.
+const NETWORK_DELAY_MS: f64 = 150.0;
+/// The share of requests that a storm of errors refuses.
+const STORM_REFUSES: f64 = 2.0 / 3.0;
+/// The share of requests in front of the own GPUs whose clients give up, and after how long.
+const HANGING: f64 = 0.5;
+const IMPATIENCE: Nanos = Nanos(1_000_000_000);
+/// The share of traces that a broken exporter loses.
+const LOST: f64 = 0.38;
 
 /// Where a request went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +49,8 @@ pub enum Ending {
     Answered,
     /// Refused with 429 before it reached a backend.
     Refused,
+    /// With 500 before it reached a backend.
+    Crashed,
     /// With 502, since the provider failed.
     Failed,
     /// The client gave up.
@@ -78,6 +86,8 @@ pub struct Call {
     pub first_token: Option<Nanos>,
     /// Whether the exporter lost the spans.
     pub spans_lost: bool,
+    /// After this the client gives up.
+    patience: Nanos,
 }
 
 /// A stretch of the gateway's time.
@@ -131,20 +141,39 @@ impl Call {
     }
 }
 
+/// How large and how fast a gateway is.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Requests that the own GPUs work on at one time.
+    pub slots: usize,
+    /// What is left of them while GPUs are away.
+    pub slots_left: usize,
+    /// How long models work, as a multiple of what the play's take.
+    pub work: f64,
+    /// After this a client gives up.
+    pub patience: Nanos,
+}
+
+impl Pace {
+    /// As the play has it.
+    const PLAY: Self = Self { slots: 10, slots_left: 5, work: 1.0, patience: Nanos(12_000_000_000) };
+}
+
 /// Plays the gateway. The same seed gives the same calls.
 pub fn play(seed: u64) -> Vec<Call> {
-    let mut gateway = Gateway {
-        random: StdRng::seed_from_u64(seed),
-        free_at: (0..SLOTS).map(|_| Reverse(0)).collect(),
-        slots_taken: false,
-    };
+    let mut gateway = Gateway::new(seed, Pace::PLAY);
+    let (slow_from, slow_until) = (Nanos(SLOW_MINUTE * MINUTE), Nanos((SLOW_MINUTE + 1) * MINUTE));
+    let mut slots_taken = false;
     let mut calls = Vec::new();
     let mut at = Nanos::ZERO;
     loop {
-        let gap = -MEAN_GAP_MS * (1.0 - gateway.random.random::<f64>()).ln();
-        at += millis(gap);
+        at += gateway.gap(MEAN_GAP_MS);
         if at >= LENGTH {
             return calls;
+        }
+        if at >= slow_from && !slots_taken {
+            gateway.pool.take(Pace::PLAY.slots - Pace::PLAY.slots_left, slow_until);
+            slots_taken = true;
         }
         calls.push(gateway.call(at));
     }
@@ -154,11 +183,12 @@ fn millis(value: f64) -> Nanos {
     Nanos((value * MILLI) as i64)
 }
 
-struct Gateway {
+/// The gateway, from one request to the next.
+pub struct Gateway {
     random: StdRng,
-    /// When each slot of the own GPUs is free again, from the start of the play.
-    free_at: BinaryHeap<Reverse<i64>>,
-    slots_taken: bool,
+    pace: Pace,
+    pool: Pool,
+    faults: Faults,
 }
 
 /// Steps under construction.
@@ -177,6 +207,26 @@ impl Course {
 }
 
 impl Gateway {
+    /// One in which nothing waits. The same seed gives the same calls.
+    pub fn new(seed: u64, pace: Pace) -> Self {
+        let random = StdRng::seed_from_u64(seed);
+        Self { random, pace, pool: Pool::new(pace.slots), faults: Faults::default() }
+    }
+
+    /// From now on it has these faults and no others.
+    pub fn set_faults(&mut self, faults: Faults, now: Nanos) {
+        self.pool.give_back(now);
+        if faults.has(Fault::Queue) {
+            self.pool.take(self.pace.slots.saturating_sub(self.pace.slots_left), Pool::NEVER);
+        }
+        self.faults = faults;
+    }
+
+    /// The time to the next request: exponential, so that requests come independently of each other.
+    pub fn gap(&mut self, mean_ms: f64) -> Nanos {
+        millis(-mean_ms * (1.0 - self.random.random::<f64>()).ln())
+    }
+
     fn between(&mut self, low_ms: f64, high_ms: f64) -> Nanos {
         millis(self.random.random_range(low_ms..high_ms))
     }
@@ -187,7 +237,8 @@ impl Gateway {
         millis(middle_ms * (0.5 * normal).exp())
     }
 
-    fn call(&mut self, at: Nanos) -> Call {
+    /// What becomes of a request that is sent now. Later requests must not be sent earlier.
+    pub fn call(&mut self, at: Nanos) -> Call {
         let backend = match self.random.random_range(0..100) {
             0..65 => Backend::Own,
             65..85 => Backend::Engine,
@@ -201,12 +252,13 @@ impl Gateway {
             input_tokens: self.random.random_range(60..1_600),
             output_tokens: self.random.random_range(20..260),
             setup: if self.random.random_bool(0.1) { self.around(28.0) } else { Nanos::ZERO },
-            way_there: self.around(9.0),
-            way_back: self.around(9.0),
+            way_there: self.way(),
+            way_back: self.way(),
             steps: Vec::new(),
             server_total: Nanos::ZERO,
             first_token: None,
-            spans_lost: self.random.random_bool(0.005),
+            spans_lost: self.random.random_bool(if self.faults.has(Fault::LostSpans) { LOST } else { 0.005 }),
+            patience: self.pace.patience,
         };
         let course = self.course(&mut call);
         call.server_total = course.now + self.between(0.05, 0.4);
@@ -215,11 +267,24 @@ impl Gateway {
         call
     }
 
+    /// From the client to the gateway, or back.
+    fn way(&mut self) -> Nanos {
+        let usual = self.around(9.0);
+        if self.faults.has(Fault::Network) { usual + self.around(NETWORK_DELAY_MS) } else { usual }
+    }
+
+    fn refusal(&mut self) -> Option<Ending> {
+        if self.faults.has(Fault::Errors) && self.random.random_bool(STORM_REFUSES) {
+            return Some(if self.random.random_bool(0.5) { Ending::Crashed } else { Ending::Refused });
+        }
+        self.random.random_bool(0.02).then_some(Ending::Refused)
+    }
+
     fn course(&mut self, call: &mut Call) -> Course {
         let mut course = Course::default();
         course.add(StepKind::Auth, self.between(1.0, 5.0), self.between(0.05, 0.4));
-        if self.random.random_bool(0.02) {
-            call.ending = Ending::Refused;
+        if let Some(refusal) = self.refusal() {
+            call.ending = refusal;
             return course;
         }
         course.add(StepKind::Prepare, self.between(1.0, 6.0), self.between(0.02, 0.2));
@@ -237,35 +302,27 @@ impl Gateway {
 
     /// A third of a millisecond a prompt token, nine milliseconds an answer's token.
     fn generation(&mut self, call: &Call) -> (Nanos, Nanos) {
-        let prefill = self.around(20.0 + 0.3 * call.input_tokens as f64);
-        let decode = self.around(9.0 * call.output_tokens as f64);
+        let prefill = self.around(self.pace.work * (20.0 + 0.3 * call.input_tokens as f64));
+        let decode = self.around(self.pace.work * 9.0 * call.output_tokens as f64);
         (prefill, decode)
     }
 
-    fn own(&mut self, call: &Call, course: &mut Course) {
+    fn own(&mut self, call: &mut Call, course: &mut Course) {
         let (prefill, decode) = self.generation(call);
         let gap = self.between(0.02, 0.2);
-        let asked = call.at + call.way_there + course.now + gap;
-        self.take_slots(asked);
-        let free = self.free_at.pop().map_or(0, |Reverse(free)| free);
-        let queue = Nanos((free - asked.0).max(self.random.random_range(20_000..400_000)));
-        self.free_at.push(Reverse((asked + queue + prefill + decode).0));
-        course.add(StepKind::Queue, queue, gap);
-        course.add(StepKind::Generate, prefill + decode, self.between(0.02, 0.2));
-    }
-
-    /// Holds half of the slots from the first request of the slow minute until its end.
-    fn take_slots(&mut self, now: Nanos) {
-        if self.slots_taken || now.0 < SLOW_MINUTE * MINUTE {
+        if self.faults.has(Fault::Timeouts) && self.random.random_bool(HANGING) {
+            call.patience = IMPATIENCE;
+            course.add(StepKind::Queue, IMPATIENCE, gap);
             return;
         }
-        self.slots_taken = true;
-        for _ in 0..SLOTS / 2 {
-            self.free_at.pop();
+        let asked = call.at + call.way_there + course.now + gap;
+        let queue = (self.pool.free_from() - asked).max(self.between(0.02, 0.4));
+        // A client that gives up first leaves the queue, and the slot to whoever is next.
+        if queue < call.patience {
+            self.pool.occupy(asked + queue + prefill + decode);
         }
-        for _ in 0..SLOTS / 2 {
-            self.free_at.push(Reverse((SLOW_MINUTE + 1) * MINUTE));
-        }
+        course.add(StepKind::Queue, queue, gap);
+        course.add(StepKind::Generate, prefill + decode, self.between(0.02, 0.2));
     }
 
     fn engine(&mut self, call: &Call, course: &mut Course) {
@@ -277,7 +334,7 @@ impl Gateway {
 
     fn provider(&mut self, call: &mut Call, course: &mut Course) {
         let (prefill, decode) = self.generation(call);
-        let unseen = self.around(250.0);
+        let unseen = self.around(self.pace.work * 250.0);
         if self.random.random_bool(0.04) {
             call.ending = Ending::Failed;
         }
@@ -287,7 +344,7 @@ impl Gateway {
 
 /// Cuts a call at the client's patience, and finds its first token.
 fn give_up(call: &mut Call) {
-    let patience = CLIENT_PATIENCE - call.way_there - call.way_back;
+    let patience = (call.patience - call.way_there - call.way_back).max(Nanos::ZERO);
     if call.server_total > patience {
         call.ending = Ending::GivenUp;
         call.server_total = patience;

@@ -25,6 +25,7 @@ pub fn status(call: &Call) -> i64 {
     match call.ending {
         Ending::Answered => 200,
         Ending::Refused => 429,
+        Ending::Crashed => 500,
         Ending::Failed => 502,
         Ending::GivenUp => 499,
     }

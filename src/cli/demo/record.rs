@@ -47,7 +47,7 @@ fn setup(call: &Call) -> SetupLine {
 fn result(call: &Call) -> ResultClass {
     match call.ending {
         Ending::Answered => ResultClass::Ok,
-        Ending::Refused | Ending::Failed => ResultClass::Error,
+        Ending::Refused | Ending::Crashed | Ending::Failed => ResultClass::Error,
         Ending::GivenUp => ResultClass::Timeout,
     }
 }

@@ -77,11 +77,7 @@ async fn send_spans(otlp: SocketAddr, spans: Vec<(Process, Span)>) -> anyhow::Re
         Channel::from_shared(format!("http://{otlp}"))?.connect().await.context("OTLP/gRPC does not answer")?;
     let mut client = TraceServiceClient::new(channel);
     for batch in spans.chunks(SPANS_A_BATCH) {
-        let of = |process| batch.iter().filter(move |(from, _)| *from == process).map(|(_, span)| span.clone());
-        let resource_spans =
-            [Process::Gateway, Process::Engine].map(|process| exported(process, of(process).collect()));
-        let request = ExportTraceServiceRequest { resource_spans: resource_spans.into() };
-        let answer = client.export(request).await.context("OTLP/gRPC refused the demo's spans")?.into_inner();
+        let answer = client.export(export(batch)).await.context("OTLP/gRPC refused the demo's spans")?.into_inner();
         if let Some(partial) = answer.partial_success {
             bail!("{} of the demo's spans were refused: {}", partial.rejected_spans, partial.error_message);
         }
@@ -89,13 +85,30 @@ async fn send_spans(otlp: SocketAddr, spans: Vec<(Process, Span)>) -> anyhow::Re
     Ok(())
 }
 
+/// What the gateway and the engine export of these spans.
+pub fn export(batch: &[(Process, Span)]) -> ExportTraceServiceRequest {
+    let of = |process| batch.iter().filter(move |(from, _)| *from == process).map(|(_, span)| span.clone());
+    let resource_spans = [Process::Gateway, Process::Engine].map(|process| exported(process, of(process).collect()));
+    ExportTraceServiceRequest { resource_spans: resource_spans.into() }
+}
+
 async fn send_records(api: &Api, records: Vec<RecordLine>) -> anyhow::Result<()> {
     let uploader = Uploader::new(api.url(&["api", "v1", "records"])?, "application/json", RETRY_FOR)?;
     for upload in records.chunks(RECORDS_AN_UPLOAD) {
-        let response = uploader.send(Bytes::from(serde_json::to_vec(upload)?)).await?;
-        let answer: Value = response.json().await.context("the server did not answer as expected")?;
-        let accepted = answer["accepted"].as_u64().unwrap_or(0) as usize;
-        ensure!(accepted == upload.len(), "{accepted} of {} of the demo's records were taken: {answer}", upload.len());
+        upload_records(&uploader, upload).await?;
     }
+    Ok(())
+}
+
+/// Sends records until the server has taken all of them.
+///
+/// # Errors
+/// Where it stays away, or refuses one.
+pub async fn upload_records(uploader: &Uploader, records: &[RecordLine]) -> anyhow::Result<()> {
+    let response = uploader.send(Bytes::from(serde_json::to_vec(records)?)).await?;
+    let answer: Value = response.json().await.context("the server did not answer as expected")?;
+    let accepted = answer["accepted"].as_u64().unwrap_or(0) as usize;
+    let sent = records.len();
+    ensure!(accepted == sent, "{accepted} of {sent} of the demo's records were taken: {answer}");
     Ok(())
 }

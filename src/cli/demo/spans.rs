@@ -54,7 +54,7 @@ fn entry(call: &Call, identity: &Identity, received: UnixNanos) -> Span {
     span.parent_span_id = identity.client.to_vec();
     span.attributes = attributes;
     span.events = call.first_token.map(|first| event("first_token", received + first)).into_iter().collect();
-    if matches!(call.ending, Ending::Failed | Ending::GivenUp) {
+    if matches!(call.ending, Ending::Crashed | Ending::Failed | Ending::GivenUp) {
         span.status = Some(Status { code: StatusCode::Error.into(), message: String::new() });
     }
     span
