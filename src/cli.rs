@@ -12,6 +12,7 @@ mod recompute;
 mod record_line;
 mod serve;
 mod server;
+mod slo;
 mod trace;
 
 use std::ffi::OsString;
@@ -52,6 +53,8 @@ enum Command {
     Recompute(recompute::RecomputeArgs),
     /// List the dialects in which spans are understood, or show how the spans of a file are read
     Dialects(dialects::DialectsArgs),
+    /// Objectives: what must hold, checked, kept and asked for
+    Slo(slo::SloArgs),
 }
 
 /// Reads the command line, and the configuration file where one is named.
@@ -103,6 +106,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Import(args) => import::run(args).await,
             Command::Recompute(args) => recompute::run(args).await,
             Command::Dialects(args) => dialects::run(args),
+            Command::Slo(args) => slo::run(args).await,
         }
     })
 }

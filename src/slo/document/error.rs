@@ -1,9 +1,10 @@
 //! What is wrong with a document, and where.
 
+use serde::Serialize;
 use serde_saphyr::Location;
 
 /// A field of a document that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{line}:{column}: {field}: {reason}")]
 pub struct DocumentError {
     /// Its line in the text, from 1.

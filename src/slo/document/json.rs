@@ -6,9 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
 use crate::model::{Nanos, Unit};
-use crate::slo::objective::{
-    Alerting, Burn, ColdStarts, Conditions, Confirm, Goal, Objective, ObjectiveId, Straddling,
-};
+use crate::slo::indicator::Indicator;
+use crate::slo::objective::{Alerting, Burn, ColdStarts, Confirm, Goal, Objective, ObjectiveId, Straddling};
 
 /// The document of an objective with every default written out, so that it says the same under later defaults. Reading it
 /// gives the objective again.
@@ -46,7 +45,7 @@ fn spec(objective: &Objective) -> Value {
     };
     spec.insert(field.to_owned(), number(unit.shown(objective.threshold)));
     let Value::Object(rest) = json!({
-        "where": conditions(&objective.conditions),
+        "where": conditions(objective),
         "window": duration(objective.window),
         "min_n": objective.min_n,
         "min_coverage": number(objective.min_coverage),
@@ -64,19 +63,23 @@ fn spec(objective: &Objective) -> Value {
     spec.into()
 }
 
-fn conditions(conditions: &Conditions) -> Value {
+fn conditions(objective: &Objective) -> Value {
+    let conditions = &objective.conditions;
     let mut told = Map::new();
     for (dimension, values) in &conditions.labels {
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let value = if let [one] = values.as_slice() { json!(one) } else { json!(values) };
         told.insert(dimension.name().to_owned(), value);
     }
-    let cold_starts = match conditions.cold_starts {
-        ColdStarts::Excluded => "false",
-        ColdStarts::Included => "any",
-        ColdStarts::Only => "true",
-    };
-    told.insert("cold_start".to_owned(), cold_starts.into());
+    // Iterations that never became a request started no model.
+    if objective.indicator != Indicator::DroppedIterations {
+        let cold_starts = match conditions.cold_starts {
+            ColdStarts::Excluded => "false",
+            ColdStarts::Included => "any",
+            ColdStarts::Only => "true",
+        };
+        told.insert("cold_start".to_owned(), cold_starts.into());
+    }
     told.into()
 }
 
