@@ -1,7 +1,7 @@
 //! What is measured on a request: the columns of a joined row that have a distribution.
 
 use super::phase::ServerPhases;
-use super::request::{ClientSide, Rates, Request, ServerSide, State, TtftPhases};
+use super::request::{ClientSide, Rates, Request, State, TtftPhases};
 use super::time::Nanos;
 
 /// How a metric is stored and shown.
@@ -209,6 +209,8 @@ metrics! {
     BatchedShare = 36, "batched_share", Stream, "batched_share", Share;
     /// First response byte to the first business event.
     HeadersToFirstToken = 37, "headers_to_first_token", Stream, "headers_to_first_token", Nanos;
+    /// The part of the server's total that nothing explains.
+    UnattributedShare = 38, "unattributed_share", Server, "unattributed_share", Share;
 }
 
 impl Metric {
@@ -251,7 +253,7 @@ impl Metric {
         let reading = match self.section() {
             Section::Phases => self.of_phases(request).map(Reading::Nanos),
             Section::Client => request.client.as_ref().and_then(|side| self.of_client(side)).map(Reading::Nanos),
-            Section::Server => request.server.as_ref().and_then(|side| self.of_server(side)).map(Reading::Nanos),
+            Section::Server => self.of_server(request),
             Section::Ttft => request.ttft.as_ref().and_then(|split| self.of_ttft(split)).map(Reading::Nanos),
             Section::Stream => self.of_stream(request),
             Section::Rates => self.of_rates(&request.rates).map(Reading::Number),
@@ -294,10 +296,15 @@ impl Metric {
         }
     }
 
-    fn of_server(self, side: &ServerSide) -> Option<Nanos> {
+    fn of_server(self, request: &Request) -> Option<Reading> {
+        let side = request.server.as_ref()?;
         match self {
-            Self::ServerTotal => Some(side.total),
-            Self::ServerTtft => side.ttft,
+            Self::ServerTotal => Some(Reading::Nanos(side.total)),
+            Self::ServerTtft => side.ttft.map(Reading::Nanos),
+            Self::UnattributedShare => {
+                let unattributed = request.phases.as_ref().filter(|_| side.total > Nanos::ZERO)?.unattributed;
+                Some(Reading::Number(unattributed.0 as f64 / side.total.0 as f64))
+            }
             _ => None,
         }
     }

@@ -39,9 +39,17 @@ impl Indicator {
         ])
     }
 
-    /// From the name that an objective's `phase` gives.
+    /// From the name that an objective's `phase` gives, and whether the objective counts requests, by a quantile or a
+    /// ratio. Only `unattributed_share` is one thing of each request, and another of all their time together.
+    pub fn named(name: &str, of_each_request: bool) -> Option<Self> {
+        let mut named = Self::all().filter(|indicator| indicator.name() == name);
+        let first = named.next()?;
+        Some(named.find(|_| !of_each_request).unwrap_or(first))
+    }
+
+    /// From its name alone: of the whole where a request has it too.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|indicator| indicator.name() == name)
+        Self::named(name, false)
     }
 
     /// The name in an objective's `phase`, the API and the labels of alerts.
@@ -109,8 +117,13 @@ mod tests {
     #[test]
     fn every_name_leads_back_and_none_is_taken_twice() {
         for indicator in Indicator::all() {
-            assert_eq!(Indicator::from_name(indicator.name()), Some(indicator));
+            let of_each_request = matches!(indicator, Indicator::Metric(_));
+            assert_eq!(Indicator::named(indicator.name(), of_each_request), Some(indicator));
         }
+        let pooled = Indicator::UnattributedShare;
+        assert_eq!(Indicator::from_name("unattributed_share"), Some(pooled));
+        let twice = Indicator::all().filter(|one| Indicator::all().filter(|two| one.name() == two.name()).count() > 1);
+        assert_eq!(twice.collect::<Vec<_>>(), [Indicator::Metric(Metric::UnattributedShare), pooled]);
         for name in ["gpu_queue", "ttft_gpu_queue", "ttft", "duration", "setup", "rate_stream", "stall_rate"] {
             assert!(matches!(Indicator::from_name(name), Some(Indicator::Metric(_))), "{name}");
         }

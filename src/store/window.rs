@@ -72,6 +72,9 @@ fn value(metric: Metric) -> String {
         Metric::StallRate => "case when business_events > 1 then gaps_over_1s::float8 / (business_events - 1) end",
         Metric::BatchedShare => "case when business_events > 0 then batched_events::float8 / business_events end",
         Metric::HeadersToFirstToken => "case when ttft_ns >= headers_ns then ttft_ns - headers_ns end",
+        Metric::UnattributedShare => {
+            "case when server_total_ns > 0 then unattributed_ns::float8 / server_total_ns::float8 end"
+        }
         _ => return column(metric),
     };
     follows.to_owned()
