@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sample::Values;
-use crate::model::{Completeness, Flag, Flags, JoinMethod, Metric, Observation, ResultClass, State};
+use crate::model::{Completeness, Flag, Flags, JoinMethod, Metric, Observation, ResultClass, State, Unit};
 
 /// What the requests of a cell have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,15 @@ impl CellKey {
     /// Of the cell to which a request belongs.
     pub fn of(observation: &Observation) -> Self {
         Self { labels: observation.labels, state: observation.state, result: observation.result }
+    }
+
+    /// How many of a cell's requests are client records that are settled: the denominator of every coverage.
+    pub const fn client_records(&self, counts: &Counts) -> u64 {
+        match self.state {
+            State::Matched | State::ClientOnly => counts.requests,
+            State::Excluded => counts.client,
+            State::Pending | State::ServerOnly => 0,
+        }
     }
 }
 
@@ -119,25 +128,38 @@ pub enum Series {
     Of(Metric),
     /// Of requests that were cut off: their TTFT, or where no token came the time for which none did.
     CensoredTtft,
+    /// Of requests that were cut off and tell nothing of a time: the longest that it can have been by then.
+    Lasted(Metric),
 }
 
 impl Series {
     const CENSORED_TTFT: u8 = 255;
+    const FIRST_LASTED: u8 = 128;
 
     /// The number under which it is stored.
     pub const fn number(self) -> u8 {
         match self {
             Self::Of(metric) => metric as u8,
             Self::CensoredTtft => Self::CENSORED_TTFT,
+            Self::Lasted(metric) => Self::FIRST_LASTED + metric as u8,
         }
     }
 
     /// From the stored number.
     pub fn from_number(number: u8) -> Option<Self> {
-        if number == Self::CENSORED_TTFT {
-            return Some(Self::CensoredTtft);
+        match number {
+            Self::CENSORED_TTFT => Some(Self::CensoredTtft),
+            Self::FIRST_LASTED.. => Metric::from_number(number - Self::FIRST_LASTED).map(Self::Lasted),
+            _ => Metric::from_number(number).map(Self::Of),
         }
-        Metric::from_number(number).map(Self::Of)
+    }
+
+    /// What requests that were cut off tell of a metric: how far it had come by then.
+    pub const fn cut_off(metric: Metric) -> Self {
+        match metric {
+            Metric::Ttft => Self::CensoredTtft,
+            _ => Self::Of(metric),
+        }
     }
 }
 
@@ -163,6 +185,24 @@ pub fn told(metric: Metric, observation: &Observation) -> Option<f64> {
     observation.readings.get(metric).filter(|_| counts)
 }
 
+/// What a request that was cut off tells of a metric: its value by then; of a TTFT without a token, the time for which
+/// none came.
+pub fn told_by_then(metric: Metric, observation: &Observation) -> Option<f64> {
+    let waited = || told(Metric::Duration, observation).filter(|_| metric == Metric::Ttft);
+    told(metric, observation).or_else(waited)
+}
+
+/// The longest that a time can have been when its request was cut off, from how long the request lasted.
+pub fn lasted(metric: Metric, observation: &Observation) -> Option<f64> {
+    match metric {
+        _ if metric.unit() != Unit::Nanos => None,
+        // Before a request is sent, or all of it.
+        Metric::ClientQueue | Metric::Wall => None,
+        Metric::Setup | Metric::WallEnvelope => told(Metric::Wall, observation),
+        _ => told(Metric::Duration, observation).or_else(|| told(Metric::Wall, observation)),
+    }
+}
+
 /// Counts and values of the requests that share a key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
@@ -181,11 +221,20 @@ impl Cell {
                 self.push(Series::Of(metric), value);
             }
         }
-        let by_then = || told(Metric::Ttft, observation).or_else(|| told(Metric::Duration, observation));
-        if is_cut_off(observation.result)
-            && let Some(value) = by_then()
-        {
+        if is_cut_off(observation.result) {
+            self.add_cut_off(observation);
+        }
+    }
+
+    fn add_cut_off(&mut self, observation: &Observation) {
+        if let Some(value) = told_by_then(Metric::Ttft, observation) {
             self.push(Series::CensoredTtft, value);
+        }
+        for metric in Metric::ALL.iter().copied() {
+            let untold = told_by_then(metric, observation).is_none();
+            if untold && let Some(time) = lasted(metric, observation) {
+                self.push(Series::Lasted(metric), time);
+            }
         }
     }
 
@@ -241,11 +290,11 @@ mod tests {
 
     #[test]
     fn stored_numbers_lead_back() {
-        let all = Metric::ALL.iter().copied().map(Series::Of).chain([Series::CensoredTtft]);
-        for series in all {
+        let all = Metric::ALL.iter().flat_map(|metric| [Series::Of(*metric), Series::Lasted(*metric)]);
+        for series in all.chain([Series::CensoredTtft]) {
             assert_eq!(Series::from_number(series.number()), Some(series));
         }
-        assert_eq!(Series::from_number(200), None);
+        assert_eq!((Series::from_number(100), Series::from_number(200)), (None, None));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! With independent values the number of them below the true q-quantile is binomial, so two ranks enclose it with a
 //! known probability whatever the distribution is (David and Nagaraja, Order Statistics, section 7.1).
 
+use std::ops::Range;
+
 use super::quantile::Quantile;
 
 /// The probability that each end may miss.
@@ -30,8 +32,51 @@ pub fn ranks(n: u64, quantile: Quantile) -> Ranks {
         return Ranks { lower: None, upper: None };
     }
     let terms = Terms::around_mode(n, quantile.as_f64());
-    let allowed = TAIL * terms.weights.iter().sum::<f64>();
+    let allowed = TAIL * terms.sum(0..n + 1);
     Ranks { lower: terms.lower(allowed), upper: terms.upper(allowed, n) }
+}
+
+/// The probability that the interval of [`ranks`] encloses the quantile, for values without ties: that of l ≤ Bin(n, q) < u,
+/// where an end that does not exist lets nothing escape on its side. Ties only raise it.
+pub fn coverage(n: u64, quantile: Quantile) -> f64 {
+    let terms = Terms::around_mode(n, quantile.as_f64());
+    let ranks = ranks(n, quantile);
+    let enclosed = terms.sum(ranks.lower.unwrap_or(0)..ranks.upper.unwrap_or(n + 1));
+    enclosed / terms.sum(0..n + 1)
+}
+
+/// The exact 95 % interval of a share of which `successes` out of `n` were seen (Clopper and Pearson, Biometrika 26,
+/// 1934). A share lies past its upper end just where `successes` is below the lower rank of [`ranks`] for that share.
+pub fn share(successes: u64, n: u64) -> Option<(f64, f64)> {
+    if n == 0 || successes > n {
+        return None;
+    }
+    let seen = successes as f64 / n as f64;
+    let at_least = |share: f64| tail(n, share, successes..n + 1) <= TAIL;
+    let at_most = |share: f64| tail(n, share, 0..successes + 1) > TAIL;
+    let lower = if successes == 0 { 0.0 } else { bisect(0.0, seen, at_least) };
+    let upper = if successes == n { 1.0 } else { bisect(seen, 1.0, at_most) };
+    Some((lower, upper))
+}
+
+fn tail(n: u64, share: f64, successes: Range<u64>) -> f64 {
+    let terms = Terms::around_mode(n, share);
+    terms.sum(successes) / terms.sum(0..n + 1)
+}
+
+/// Where `holds`, which does for small shares, ceases to.
+fn bisect(mut from: f64, mut to: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    /// Halvings: the width is then below 1e-14.
+    const STEPS: u32 = 47;
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(from, to);
+        if holds(middle) {
+            from = middle;
+        } else {
+            to = middle;
+        }
+    }
+    f64::midpoint(from, to)
 }
 
 /// The least `n` from which both ends exist: (lower, upper).
@@ -74,6 +119,16 @@ impl Terms {
             weights.push(weight);
         }
         Self { first, weights }
+    }
+
+    /// The weights of these numbers of successes together.
+    fn sum(&self, successes: Range<u64>) -> f64 {
+        let place = |successes: u64| {
+            let place = usize::try_from(successes.saturating_sub(self.first)).unwrap_or(usize::MAX);
+            place.min(self.weights.len())
+        };
+        let (from, to) = (place(successes.start), place(successes.end));
+        self.weights.get(from..to).unwrap_or_default().iter().sum()
     }
 
     fn lower(&self, allowed: f64) -> Option<u64> {

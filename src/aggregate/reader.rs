@@ -6,7 +6,7 @@ use super::answer::{Contents, EXACT_BELOW, Question, Window};
 use super::cell::{Cell, CellKey, cells};
 use super::rollup::{self, DecodeError};
 use super::scope::Dictionary;
-use crate::model::{Interval, Observation, Order, Selection, Slice, UnixNanos};
+use crate::model::{Interval, Observation, Order, ResultClass, Selection, Slice, UnixNanos};
 use crate::store::{RequestRow, RollupRow, Snapshot, Store, StoreError};
 
 /// Why a window could not be read.
@@ -67,6 +67,20 @@ impl Reader {
         let exact = if has_all_rows { question.exact_cells(&survey.contents) } else { BTreeSet::new() };
         survey.add_values(&mut snapshot, &exact).await?;
         Ok(Window { served, contents: survey.contents, unsettled_records })
+    }
+
+    /// In how many of a window's equal parts there is a settled client record of one of these labels and classes.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn busy_parts(
+        &self,
+        window: Interval,
+        parts: u32,
+        labels: &[i64],
+        results: &BTreeSet<ResultClass>,
+    ) -> Result<u32, StoreError> {
+        self.store.busy_parts(window, parts, labels, results).await
     }
 
     /// The first requests of a selection, without their spans.

@@ -136,6 +136,30 @@ impl Sample {
         }
     }
 
+    /// How many values are at most `limit`; by a digest, how many of its ranks have such a value.
+    pub fn count_at_most(&self, limit: f64) -> u64 {
+        self.count_while(|value| value <= limit)
+    }
+
+    /// How many values are below `limit`; by a digest, how many of its ranks have such a value.
+    pub fn count_below(&self, limit: f64) -> u64 {
+        self.count_while(|value| value < limit)
+    }
+
+    /// How many of the first ranks have values of which `holds` holds: off by at most the rank error there.
+    fn count_while(&self, holds: impl Fn(f64) -> bool) -> u64 {
+        let (mut known, mut beyond) = (0, self.n() + 1);
+        while beyond - known > 1 {
+            let rank = known + (beyond - known) / 2;
+            if self.value_at(rank).is_some_and(&holds) {
+                known = rank;
+            } else {
+                beyond = rank;
+            }
+        }
+        known
+    }
+
     /// The value that surely does not lie above that of a `rank`.
     pub fn at_most(&self, rank: u64) -> Option<f64> {
         self.value_at(rank.saturating_sub(self.rank_error(rank)).max(1))

@@ -12,7 +12,7 @@ use crate::model::{Dimension, GroupKey, Labels, ResultClass, Selection, State};
 pub type Dictionary = BTreeMap<i64, Labels>;
 
 /// Labels that no span tells.
-const CLIENTS_OWN: [Dimension; 3] = [Dimension::Run, Dimension::Scenario, Dimension::Concurrency];
+pub const CLIENTS_OWN: [Dimension; 3] = [Dimension::Run, Dimension::Scenario, Dimension::Concurrency];
 
 /// What a request's label must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
