@@ -3,16 +3,24 @@
 //! An [`Objective`] sorts requests into [`Outcome`]s. Their [`Tally`] decides a verdict and burns a budget; alerts follow
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
+pub mod assess;
 pub mod burn;
 pub mod document;
+pub mod evidence;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod gate;
 pub mod indicator;
 pub mod objective;
+pub mod outcome;
 pub mod tally;
 pub mod verdict;
 
+pub use assess::assess;
 pub use burn::{BudgetState, BurnState, Part};
+pub use evidence::Evidence;
 pub use indicator::Indicator;
 pub use objective::{Objective, ObjectiveId};
+pub use outcome::outcome;
 pub use tally::{Outcome, Tally};
-pub use verdict::{Evidence, Gap, Status, Verdict};
+pub use verdict::{Gap, Status, Verdict};

@@ -16,6 +16,7 @@ mod read;
 mod request;
 mod rollup;
 mod settling;
+mod traffic;
 mod window;
 mod writer;
 

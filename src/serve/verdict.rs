@@ -250,7 +250,6 @@ pub mod tests {
 
     use super::*;
     use crate::aggregate::Quantile;
-    use crate::aggregate::sample::Method;
     use crate::aggregate::summary::Absence;
     use crate::model::{Interval, Metric, Nanos, UnixNanos};
     use crate::slo::objective::{Alerting, Burn, ColdStarts, Conditions, Confirm, Straddling};
@@ -285,22 +284,17 @@ pub mod tests {
 
     /// A verdict on 400 of 428 requests, in the stored unit.
     pub fn verdict(status: Status, value: f64) -> Verdict {
-        Verdict {
-            status,
-            confirmed: false,
-            evidence: Evidence {
-                window: Interval { start: UnixNanos(0), end: UnixNanos(60_000_000_000) },
-                tally: Tally { good: 372, bad: 28, left_out: 1, missing: 27 },
-                client_records: 428,
-                join_coverage: Some(400.0 / 428.0),
-                phase_coverage: Some(400.0 / 427.0),
-                filled: None,
-                value: Some(value),
-                interval: Ends { lower: Some(0.9 * value), upper: Some(1.25 * value), absence: None },
-                bounds: Ends { lower: Some(0.5 * value), upper: None, absence: Some(Absence::MissingAbove) },
-                method: Method::Exact,
-            },
-        }
+        let window = Interval { start: UnixNanos(0), end: UnixNanos(60_000_000_000) };
+        let tally = Tally { good: 372, bad: 28, left_out: 1, missing: 27 };
+        let evidence = Evidence {
+            client_records: 428,
+            join_coverage: Some(400.0 / 428.0),
+            value: Some(value),
+            interval: Ends { lower: Some(0.9 * value), upper: Some(1.25 * value), absence: None },
+            bounds: Ends { lower: Some(0.5 * value), upper: None, absence: Some(Absence::MissingAbove) },
+            ..Evidence::of_tally(window, tally)
+        };
+        Verdict { status, confirmed: false, evidence }
     }
 
     #[test]

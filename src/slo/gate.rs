@@ -61,25 +61,12 @@ pub fn of_run(objective: &Objective, run: &str) -> Objective {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregate::sample::Method;
-    use crate::aggregate::summary::Ends;
     use crate::model::{Interval, UnixNanos};
     use crate::slo::{Evidence, Gap, Tally};
 
     fn verdict(status: Status) -> Verdict {
-        let none = Ends { lower: None, upper: None, absence: None };
-        let evidence = Evidence {
-            window: Interval { start: UnixNanos(0), end: UnixNanos(1) },
-            tally: Tally::default(),
-            client_records: 0,
-            join_coverage: None,
-            phase_coverage: None,
-            filled: None,
-            value: None,
-            interval: none,
-            bounds: none,
-            method: Method::Exact,
-        };
+        let window = Interval { start: UnixNanos(0), end: UnixNanos(1) };
+        let evidence = Evidence::of_tally(window, Tally::default());
         Verdict { status, confirmed: false, evidence }
     }
 

@@ -1,35 +1,10 @@
 //! Whether an objective held over one window, and what decided it.
 
-use super::tally::Tally;
-use crate::aggregate::sample::Method;
-use crate::aggregate::summary::Ends;
-use crate::model::Interval;
+use std::fmt;
 
-/// What a window says about an objective. Values are in the unit in which the indicator is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
-    /// The window that was read.
-    pub window: Interval,
-    /// The requests by their outcome; exact, unless `method` says that they are from digests. Empty for a pooled goal.
-    pub tally: Tally,
-    /// Client records that are settled, among the requests that the objective is about.
-    pub client_records: u64,
-    /// How many of these were matched, as a share; `None` without any.
-    pub join_coverage: Option<f64>,
-    /// The part of the client records that tells a value; `None` without any.
-    pub phase_coverage: Option<f64>,
-    /// The part of the window's tenths in which there is traffic; `None` where the window is whole by definition, as that
-    /// of a finished run.
-    pub filled: Option<f64>,
-    /// The quantile, or the share; `None` where nothing tells it.
-    pub value: Option<f64>,
-    /// Its 95 % interval.
-    pub interval: Ends,
-    /// How far the missing could move it.
-    pub bounds: Ends,
-    /// How the value was found.
-    pub method: Method,
-}
+use super::evidence::Evidence;
+use super::objective::{Objective, Straddling};
+use crate::aggregate::Quantile;
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +30,39 @@ pub enum Gap {
     },
     /// What is missing could turn the verdict, and the objective requires that it cannot.
     BoundsStraddle,
+}
+
+impl Gap {
+    /// The name in the API and in labels.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::TooFew { .. } => "too_few",
+            Self::LowCoverage { .. } => "low_coverage",
+            Self::WindowNotFull { .. } => "window_not_full",
+            Self::BoundsStraddle => "bounds_straddle",
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFew { n, min_n } => write!(f, "{n} requests decide, fewer than the {min_n} asked for"),
+            Self::LowCoverage { coverage: None, .. } => f.write_str("there is no client record"),
+            Self::LowCoverage { coverage: Some(coverage), min_coverage } => {
+                let (coverage, min_coverage) = (coverage * 100.0, min_coverage * 100.0);
+                write!(
+                    f,
+                    "{coverage:.1} % of the client records are matched and tell it, less than the {min_coverage} % asked for"
+                )
+            }
+            Self::WindowNotFull { filled } => {
+                let (filled, steady) = (filled * 10.0, STEADY * 10.0);
+                write!(f, "{filled:.0} of the window's ten parts hold traffic, fewer than {steady:.0}")
+            }
+            Self::BoundsStraddle => f.write_str("the missing requests could turn the verdict"),
+        }
+    }
 }
 
 /// A verdict in a word.
@@ -92,3 +100,97 @@ pub struct Verdict {
     /// The numbers.
     pub evidence: Evidence,
 }
+
+/// The least part of the tenths of a live window that must hold traffic.
+const STEADY: f64 = 0.8;
+
+impl Verdict {
+    /// What an objective's evidence amounts to.
+    pub fn of(objective: &Objective, evidence: Evidence) -> Self {
+        let gaps = gaps(objective, &evidence);
+        let confirmed = evidence.is_past(objective);
+        let broken = match objective.straddling {
+            Straddling::PointEstimate => evidence.is_broken(objective),
+            Straddling::Interval => confirmed,
+        };
+        let status = if !gaps.is_empty() {
+            Status::NoVerdict(gaps)
+        } else if broken {
+            Status::Broken
+        } else {
+            Status::Ok { at_risk: !evidence.is_within(objective) }
+        };
+        Self { confirmed: confirmed && status == Status::Broken, status, evidence }
+    }
+}
+
+fn gaps(objective: &Objective, evidence: &Evidence) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    // From nothing nothing follows, whatever was asked for.
+    let min_n = objective.min_n.max(1);
+    if evidence.n < min_n {
+        gaps.push(Gap::TooFew { n: evidence.n, min_n });
+    }
+    let (coverage, min_coverage) = (evidence.coverage(), objective.min_coverage);
+    if min_coverage > 0.0 && coverage.is_none_or(|coverage| coverage < min_coverage) {
+        gaps.push(Gap::LowCoverage { coverage, min_coverage });
+    }
+    if let Some(filled) = evidence.filled.filter(|filled| *filled < STEADY) {
+        gaps.push(Gap::WindowNotFull { filled });
+    }
+    if objective.require_bounds && !evidence.is_sure(objective) {
+        gaps.push(Gap::BoundsStraddle);
+    }
+    gaps
+}
+
+impl Evidence {
+    /// Whether the value is past the threshold: fewer requests are good than the target asks for.
+    pub fn is_broken(&self, objective: &Objective) -> bool {
+        match objective.goal.target() {
+            Some(target) => self.tally.good < target.rank(self.n),
+            None => self.value.is_some_and(|value| !objective.is_good(value)),
+        }
+    }
+
+    /// Whether the whole interval is past the threshold. A pooled share has none: it is no estimate from single requests.
+    fn is_past(&self, objective: &Objective) -> bool {
+        match objective.goal.target() {
+            Some(_) => self.ranks.lower.is_some_and(|lower| self.tally.good < lower),
+            None => self.is_broken(objective),
+        }
+    }
+
+    /// Whether the whole interval is within the threshold.
+    fn is_within(&self, objective: &Objective) -> bool {
+        match objective.goal.target() {
+            Some(_) => self.ranks.upper.is_some_and(|upper| self.tally.good >= upper),
+            None => !self.is_broken(objective),
+        }
+    }
+
+    /// Whether the verdict is the same whatever the missing requests were.
+    fn is_sure(&self, objective: &Objective) -> bool {
+        match objective.goal.target() {
+            Some(target) => self.is_surely_ok(target) || self.is_surely_broken(target),
+            None => self.missing() == 0,
+        }
+    }
+
+    /// Even if all of the missing were bad.
+    fn is_surely_ok(&self, target: Quantile) -> bool {
+        let needed = target.rank(self.n + self.missing());
+        self.tally.good.saturating_sub(self.rank_error) >= needed
+    }
+
+    /// Even if all of the missing were good.
+    fn is_surely_broken(&self, target: Quantile) -> bool {
+        let needed = target.rank(self.n + self.missing());
+        self.tally.good + self.rank_error + self.missing() < needed
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

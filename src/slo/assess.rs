@@ -1,0 +1,47 @@
+//! Reads what an objective's verdict rests on.
+
+use super::evidence::{Evidence, question};
+use super::indicator::Indicator;
+use super::objective::Objective;
+use super::outcome::{admits, classes};
+use super::tally::Tally;
+use super::verdict::Verdict;
+use crate::aggregate::scope::Dictionary;
+use crate::aggregate::{ReadError, Reader};
+use crate::model::Interval;
+
+/// The parts of a live window that must hold traffic.
+const PARTS: u32 = 10;
+
+/// The verdict of an objective over a window. A `live` one moves with the time of day, so that it may begin before there
+/// was any traffic; any other is whole. What finished runs tell of themselves is in no window of requests: for dropped
+/// iterations there is no verdict here, but one from [`Evidence::counted`].
+///
+/// # Errors
+/// All of [`ReadError`].
+pub async fn assess(
+    reader: &Reader,
+    objective: &Objective,
+    window: Interval,
+    live: bool,
+) -> Result<Verdict, ReadError> {
+    if objective.indicator == Indicator::DroppedIterations {
+        return Ok(Verdict::of(objective, Evidence::counted(objective, window, Tally::default())));
+    }
+    let read = reader.contents(&question(objective, window)).await?;
+    let filled = if live { Some(filled(reader, objective, window, &read.contents.dictionary).await?) } else { None };
+    Ok(Verdict::of(objective, Evidence::of(objective, read.served, &read.contents, filled)))
+}
+
+/// The part of a window's tenths in which there is a settled client record that the objective is about.
+async fn filled(
+    reader: &Reader,
+    objective: &Objective,
+    window: Interval,
+    dictionary: &Dictionary,
+) -> Result<f64, ReadError> {
+    let admitted = dictionary.iter().filter(|(_, labels)| admits(objective, labels)).map(|(id, _)| *id);
+    let admitted: Vec<i64> = admitted.collect();
+    let busy = reader.busy_parts(window, PARTS, &admitted, &classes(objective.indicator)).await?;
+    Ok(f64::from(busy) / f64::from(PARTS))
+}
