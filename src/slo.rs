@@ -5,6 +5,7 @@
 
 pub mod assess;
 pub mod burn;
+pub mod catalogue;
 pub mod document;
 pub mod evidence;
 #[cfg(test)]
