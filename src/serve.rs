@@ -1,6 +1,7 @@
 //! REST: router, errors, one file a resource, OpenAPI.
 
 pub mod coverage;
+mod documents;
 pub mod error;
 mod health;
 mod metrics;
@@ -8,8 +9,10 @@ mod openapi;
 pub mod phases;
 pub mod query;
 pub mod requests;
+pub mod slos;
 pub mod source;
 mod steps;
+mod stored_objectives;
 pub mod stored_traces;
 mod stored_windows;
 pub mod trace;
@@ -27,7 +30,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
-use self::source::{Readiness, TraceSource, WindowSource};
+use self::source::{ObjectiveSource, Readiness, TraceSource, WindowSource};
 use crate::exposition::Exposition;
 
 #[cfg(test)]
@@ -40,6 +43,8 @@ pub struct Sources {
     pub traces: Arc<dyn TraceSource>,
     /// Reads windows.
     pub windows: Arc<dyn WindowSource>,
+    /// Knows the objectives.
+    pub objectives: Arc<dyn ObjectiveSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -55,6 +60,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(phases::routes(Arc::clone(&sources.windows)))
         .merge(coverage::routes(Arc::clone(&sources.windows)))
         .merge(requests::routes(sources.windows))
+        .merge(slos::routes(sources.objectives))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))
         .split_for_parts();

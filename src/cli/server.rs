@@ -31,6 +31,7 @@ use crate::receive::records::{self, RecordDoor};
 use crate::receive::{http_server, otlp_grpc, otlp_http};
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
+use crate::slo::catalogue::Catalogue;
 use crate::store::{Store, StoreOptions};
 use crate::telemetry;
 
@@ -89,9 +90,12 @@ impl Server {
         };
         let stop = CancellationToken::new();
         let requests = Arc::new(RequestMetrics::new(METRIC_SERIES));
+        let catalogue = Arc::new(Catalogue::new(store.clone()));
+        catalogue.refresh().await.context("cannot read the objectives")?;
         let sources = Sources {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
+            objectives: catalogue.clone(),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };
@@ -107,6 +111,8 @@ impl Server {
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });
+        let stopping = stop.clone();
+        workers.spawn(async move { catalogue.run(stopping).await });
         workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));
         workers.spawn(upkeep::drain_metrics(recorder, stop.clone()));
         Ok(Self { addresses, store, database, archive, stop, listeners, workers })

@@ -13,6 +13,8 @@ use thiserror::Error;
 use utoipa::ToSchema;
 
 use crate::model::TraceId;
+use crate::slo::catalogue::Refusal;
+use crate::slo::document::DocumentError;
 
 /// Why a question has no answer. Each message says what to change.
 #[derive(Debug, Error)]
@@ -47,6 +49,20 @@ pub enum ApiError {
          spans (5 s is common); data older than the retention is gone"
     )]
     UnknownTrace(TraceId),
+    /// Objectives that are not there, or may not be changed so.
+    #[error(transparent)]
+    Objective(#[from] Refusal),
+    /// Documents of objectives that cannot be used.
+    #[error("the document cannot be used: {}", joined(.0))]
+    Document(Vec<DocumentError>),
+    /// A body that cannot be taken.
+    #[error("{detail}")]
+    Body {
+        /// The status that says it.
+        status: StatusCode,
+        /// What is wrong with it and what to change.
+        detail: String,
+    },
     /// The database, or another part that an answer needs, is away for now.
     #[error("{detail}")]
     Unavailable {
@@ -92,6 +108,26 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     reasons: Vec<String>,
+    /// What is wrong with a document, in the order of its text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<FieldProblem>,
+}
+
+/// A field of a document that cannot be used.
+#[derive(Debug, Serialize, ToSchema)]
+struct FieldProblem {
+    /// Its line, from 1.
+    #[schema(example = 7)]
+    line: u64,
+    /// Its column, from 1.
+    #[schema(example = 17)]
+    column: u64,
+    /// Its path in the document.
+    #[schema(example = "spec.threshold_ms")]
+    field: String,
+    /// What is wrong and what to do.
+    reason: String,
 }
 
 impl ApiError {
@@ -109,7 +145,10 @@ impl ApiError {
         match self {
             Self::UnknownPath { .. } | Self::UnknownTrace(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Parameter { .. } => StatusCode::BAD_REQUEST,
+            Self::Parameter { .. } | Self::Document(_) => StatusCode::BAD_REQUEST,
+            Self::Body { status, .. } => *status,
+            Self::Objective(Refusal::Unknown(_)) => StatusCode::NOT_FOUND,
+            Self::Objective(_) => StatusCode::CONFLICT,
             Self::Unavailable { .. } | Self::NotReady { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -126,6 +165,7 @@ impl ApiError {
             parameter: None,
             accepted: Vec::new(),
             reasons: Vec::new(),
+            errors: Vec::new(),
         };
         match self {
             Self::Parameter { name, accepted, .. } => {
@@ -133,10 +173,21 @@ impl ApiError {
                 problem.accepted = accepted;
             }
             Self::NotReady { reasons } => problem.reasons = reasons,
+            Self::Document(errors) => problem.errors = errors.into_iter().map(FieldProblem::from).collect(),
             _ => {}
         }
         problem
     }
+}
+
+impl From<DocumentError> for FieldProblem {
+    fn from(DocumentError { line, column, field, reason }: DocumentError) -> Self {
+        Self { line, column, field, reason }
+    }
+}
+
+fn joined(errors: &[DocumentError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl From<PathRejection> for ApiError {

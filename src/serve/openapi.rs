@@ -23,6 +23,7 @@ use utoipa_axum::routes;
     ),
     tags(
         (name = "read", description = "Requests, percentiles and coverage"),
+        (name = "objectives", description = "What was promised, and whether it holds"),
         (name = "health", description = "The state of the process"),
         (name = "pages", description = "For people"),
     ),

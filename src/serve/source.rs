@@ -2,6 +2,7 @@
 //! tested without one.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -11,6 +12,8 @@ use super::error::ApiError;
 use super::trace::Explained;
 use crate::aggregate::{Question, Window};
 use crate::model::{Order, Selection, TraceId};
+use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
+use crate::slo::{Objective, ObjectiveId};
 
 /// Why nothing could be read.
 #[derive(Debug, Error)]
@@ -44,6 +47,15 @@ impl From<SourceError> for ApiError {
     }
 }
 
+impl From<CatalogueError> for ApiError {
+    fn from(error: CatalogueError) -> Self {
+        match error {
+            CatalogueError::Refused(refusal) => Self::Objective(refusal),
+            CatalogueError::Store(error) => SourceError::from(error).into(),
+        }
+    }
+}
+
 /// Explains single traces.
 pub trait TraceSource: Send + Sync + 'static {
     /// All requests of a trace; empty where nothing of it is stored.
@@ -73,4 +85,28 @@ pub trait Readiness: Send + Sync + 'static {
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Knows the objectives, and changes them.
+pub trait ObjectiveSource: Send + Sync + 'static {
+    /// All of them as they are now, in the order of their names.
+    fn current(&self) -> BoxFuture<'_, Result<Arc<[Versioned]>, SourceError>>;
+
+    /// Puts a set in the place of `whole` and its parts, all at once or not at all.
+    fn put<'a>(
+        &'a self,
+        whole: &'a ObjectiveId,
+        set: &'a [Objective],
+        changed_by: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Change>, CatalogueError>>;
+
+    /// Deletes one with its parts.
+    fn delete<'a>(
+        &'a self,
+        id: &'a ObjectiveId,
+        changed_by: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Change>, CatalogueError>>;
+
+    /// All that one ever was, newest first.
+    fn versions<'a>(&'a self, id: &'a ObjectiveId) -> BoxFuture<'a, Result<Vec<PastVersion>, CatalogueError>>;
 }

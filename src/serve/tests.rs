@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use super::slos::tests::Shelf;
 use super::source::SourceError;
 use super::trace::Explained;
 use super::*;
@@ -102,7 +103,7 @@ impl Readiness for Obstacles {
     }
 }
 
-fn parts(obstacles: &[&str]) -> (Router, Value) {
+pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
     let health = crate::telemetry::init_metrics().expect("the only recorder");
     let exposition = Exposition::new(health, Arc::new(RequestMetrics::new(1_000)));
@@ -111,31 +112,32 @@ fn parts(obstacles: &[&str]) -> (Router, Value) {
     let budget = Budget::new(&limits);
     let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
         .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
-    let sources = Sources { traces, windows, readiness: Arc::new(readiness), exposition };
+    let (objectives, readiness) = (Arc::new(Shelf::with_one()), Arc::new(readiness));
+    let sources = Sources { traces, windows, objectives, readiness, exposition };
     let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }
 
 /// An answer, read whole.
-struct Answer {
-    status: StatusCode,
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
     form: String,
     allow: Option<String>,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
 
-async fn ask(router: &Router, method: Method, path: &str, accept: &str) -> Answer {
+pub(super) async fn ask(router: &Router, method: Method, path: &str, accept: &str) -> Answer {
     let request = Request::builder().method(method).uri(path).header(ACCEPT, accept).body(Body::empty());
     send(router, request.expect("a request")).await
 }
 
-async fn send(router: &Router, request: Request<Body>) -> Answer {
+pub(super) async fn send(router: &Router, request: Request<Body>) -> Answer {
     let response = router.clone().oneshot(request).await.expect("infallible");
     let header = |name| response.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
     let (status, allow) = (response.status(), header(ALLOW));
@@ -153,7 +155,7 @@ fn conforms(document: &Value, template: &str, answer: &Answer) {
     conforms_to(document, template, "get", answer);
 }
 
-fn conforms_to(document: &Value, template: &str, method: &str, answer: &Answer) {
+pub(super) fn conforms_to(document: &Value, template: &str, method: &str, answer: &Answer) {
     let promised = &document["paths"][template][method]["responses"][answer.status.as_str()];
     let content = &promised["content"][&answer.form];
     assert!(content.is_object(), "{template}: {} {:?} is not promised: {promised}", answer.status, answer.form);
@@ -181,8 +183,8 @@ async fn every_route_answers_as_its_document_says() {
             assert!(UPLOADS.contains(&template.as_str()), "{template} takes, and has no test of its own here");
             continue;
         }
-        for id in [KNOWN, SEVERAL, AWAY, BROKEN, UNKNOWN, "xyz"] {
-            let path = template.replace("{trace_id}", id);
+        for id in [KNOWN, SEVERAL, AWAY, BROKEN, UNKNOWN, "xyz", "queue"] {
+            let path = template.replace("{trace_id}", id).replace("{id}", id);
             let answer = ask(&router, Method::GET, &path, "*/*").await;
             if id != BROKEN || !template.contains("{trace_id}") {
                 conforms(&document, template, &answer);

@@ -38,7 +38,8 @@ impl Server {
         Self::on(Arc::clone(&self.database), &[]).await
     }
 
-    async fn on(database: Arc<TestDatabase>, more: &[&str]) -> Self {
+    /// Starts on a database that may hold something already.
+    pub async fn on(database: Arc<TestDatabase>, more: &[&str]) -> Self {
         // Another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Ends with the test process, however that ends.
@@ -75,6 +76,19 @@ impl Server {
         let request = self.client.post(url).header("content-type", content_type).body(body);
         let answer = request.send().await.expect("an answer");
         (answer.status().as_u16(), answer.text().await.expect("a body"))
+    }
+
+    /// Puts a body in the place of a resource and returns status and answer.
+    pub async fn put(&self, path: &str, content_type: &str, body: &str) -> (u16, Value) {
+        let request = self.client.put(format!("{}{path}", self.http)).header("content-type", content_type);
+        let answer = request.body(body.to_owned()).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.json().await.unwrap_or(Value::Null))
+    }
+
+    /// Deletes a resource and returns status and answer.
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        let answer = self.client.delete(format!("{}{path}", self.http)).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.json().await.unwrap_or(Value::Null))
     }
 
     /// Sends spans as OTLP/JSON, all of which must be taken.
