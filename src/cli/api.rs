@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use reqwest::header::ACCEPT;
-use reqwest::{Client, Response, StatusCode};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -90,6 +90,31 @@ impl Api {
         let found = self.get(url, "application/json").await?;
         let response = found.with_context(|| format!("{address} is not there; is that server of the same version?"))?;
         response.json().await.with_context(|| format!("{address} did not answer as expected"))
+    }
+
+    /// Puts a document, written as YAML or JSON, in the place of a resource.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or answers in another form.
+    pub async fn put_document<T: DeserializeOwned>(&self, url: Url, document: String) -> anyhow::Result<T> {
+        let request = self.http.put(url).header(CONTENT_TYPE, "application/yaml").body(document);
+        self.change(request).await
+    }
+
+    /// Deletes a resource.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or answers in another form.
+    pub async fn delete<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
+        self.change(self.http.delete(url)).await
+    }
+
+    async fn change<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
+        let response = request.send().await.with_context(|| self.unreachable())?;
+        if !response.status().is_success() {
+            bail!("{}", refusal(response).await);
+        }
+        response.json().await.context("the server did not answer as expected; is it of the same version?")
     }
 
     /// What the server says of a trace once it is joined, or as it stands when the time is over.

@@ -1,6 +1,9 @@
 //! `tracejoin slo …`: objectives, as files and on a server.
 
+mod apply;
+mod delete;
 pub(super) mod files;
+mod list;
 mod validate;
 
 use std::process::ExitCode;
@@ -16,11 +19,20 @@ pub struct SloArgs {
 enum SloCommand {
     /// Check files of objectives, without a server: every mistake with its line and field
     Validate(validate::ValidateArgs),
+    /// Check files of objectives and put what they tell on a server: every change is a new version
+    Apply(apply::ApplyArgs),
+    /// List the objectives of a server
+    List(list::ListArgs),
+    /// Delete an objective, or a budget with its parts
+    Delete(delete::DeleteArgs),
 }
 
 /// Does what was asked for.
 pub async fn run(args: SloArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         SloCommand::Validate(args) => validate::run(&args),
+        SloCommand::Apply(args) => apply::run(args).await,
+        SloCommand::List(args) => list::run(args).await,
+        SloCommand::Delete(args) => delete::run(args).await,
     }
 }
