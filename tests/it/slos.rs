@@ -1,10 +1,8 @@
 //! Objectives, from a file to a verdict, against a real server and its database.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use crate::common::{Server, test_database};
+use crate::common::Server;
 
 /// An objective on the queue.
 fn queue(name: &str, threshold_ms: u32) -> String {
