@@ -1,5 +1,6 @@
 //! `tracejoin demo --live`: the gateway in real time, until told to stop, with faults on demand.
 
+mod objectives;
 mod outbox;
 mod traffic;
 
@@ -97,36 +98,66 @@ pub async fn run(args: &DemoArgs, mut signals: Signals) -> anyhow::Result<ExitCo
 
 async fn play_against(addresses: Addresses, args: &DemoArgs) -> anyhow::Result<()> {
     let url = format!("http://{}", addresses.http);
-    say(&format!("a server answers at {url}: see {url}/api/v1/phases?from=-1m and {url}/docs"))?;
     let target = Target { otlp: addresses.otlp_grpc.to_string(), api: Api::at(url.parse().context("no address")?)? };
+    let promised = objectives::apply(&target.api).await?;
+    say(&format!("a server answers at {url}; {promised} objectives over the last 30 s are judged every 2 s"))?;
+    for (path, shown) in [("phases?from=-30s", "phases"), ("slos", "objectives"), ("alerts", "alerts that fire")] {
+        say(&format!("{shown}: curl '{url}/api/v1/{path}'"))?;
+    }
     play(args, &target).await
 }
 
 async fn play(args: &DemoArgs, target: &Target) -> anyhow::Result<()> {
     let live = &args.live;
     let outbox = Outbox::open(&target.otlp, &target.api).await?;
-    let mut traffic = Traffic::new(args.seed, live.rate, UnixNanos::now());
-    let started = Instant::now();
-    say(&format!("{} requests/s as run {}", live.rate, traffic.run()))?;
+    let mut stage = Stage::new(Traffic::new(args.seed, live.rate, UnixNanos::now()));
+    say(&format!("{} requests/s as run {}", live.rate, stage.traffic.run()))?;
     let mut planned = plan(live).into_iter().peekable();
-    let mut commands = if live.steer { Some(commands()) } else { None };
+    let mut commands = live.steer.then(commands);
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            Some(line) = next(&mut commands) => match line.parse() {
-                Ok(faults) => set_faults(&mut traffic, faults, started)?,
-                Err(error) => say(&error.to_string())?,
-            },
+            Some(line) = next(&mut commands) => stage.obey(&line)?,
         }
-        while let Some((_, faults)) = planned.next_if(|(after, _)| *after <= started.elapsed()) {
-            set_faults(&mut traffic, faults, started)?;
+        while let Some((_, faults)) = planned.next_if(|(after, _)| *after <= stage.started.elapsed()) {
+            stage.set_faults(faults)?;
         }
-        outbox.send(traffic.ended(since(started)));
-        if live.length.is_some_and(|length| started.elapsed() >= length) {
+        outbox.send(stage.traffic.ended(stage.now()));
+        if live.length.is_some_and(|length| stage.started.elapsed() >= length) {
             outbox.close().await;
-            return say(&format!("{} requests were sent", traffic.sent()));
+            return say(&format!("{} requests were sent", stage.traffic.sent()));
+        }
+    }
+}
+
+/// Traffic, and the clock that it goes by.
+struct Stage {
+    traffic: Traffic,
+    started: Instant,
+}
+
+impl Stage {
+    fn new(traffic: Traffic) -> Self {
+        Self { traffic, started: Instant::now() }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    fn set_faults(&mut self, faults: Faults) -> anyhow::Result<()> {
+        say(&format!("fault {faults}"))?;
+        self.traffic.set_faults(faults, self.now());
+        Ok(())
+    }
+
+    /// Does what a line says, or says what is wrong with it.
+    fn obey(&mut self, line: &str) -> anyhow::Result<()> {
+        match line.parse() {
+            Ok(faults) => self.set_faults(faults),
+            Err(error) => say(&error.to_string()),
         }
     }
 }
@@ -139,16 +170,6 @@ fn plan(live: &LiveArgs) -> Vec<(Duration, Faults)> {
     let begin = (live.fault_after, live.fault.iter().copied().collect());
     let end = live.fault_for.map(|length| (live.fault_after + length, Faults::default()));
     std::iter::once(begin).chain(end).collect()
-}
-
-fn set_faults(traffic: &mut Traffic, faults: Faults, started: Instant) -> anyhow::Result<()> {
-    say(&format!("fault {faults}"))?;
-    traffic.set_faults(faults, since(started));
-    Ok(())
-}
-
-fn since(started: Instant) -> Nanos {
-    Nanos(i64::try_from(started.elapsed().as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// The lines of standard input.
