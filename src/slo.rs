@@ -4,6 +4,7 @@
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
 pub mod assess;
+pub mod alert;
 pub mod burn;
 pub mod catalogue;
 pub mod document;
