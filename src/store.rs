@@ -3,6 +3,7 @@
 //! What arrives is appended by one group commit ([`Store::submit`]); settled traces are claimed, joined and written as
 //! one `request` row each ([`Store::claim`]).
 
+mod alert;
 mod arrival;
 mod copy;
 mod dimension;
@@ -20,6 +21,7 @@ mod traffic;
 mod window;
 mod writer;
 
+pub use alert::{AlertClaim, AlertTransition, Delivery, DeliveryState, Resend, StoredAlert, StoredWatch};
 pub use arrival::{Arrival, ArrivalKind, Key, ReceivedLog, ReceivedRecord, TraceArrivals};
 pub use dimension::{DimensionTuple, OVERFLOW_DIMS};
 pub use encode::DecodeError;
