@@ -11,6 +11,7 @@ mod ingest;
 mod join;
 mod listen;
 mod log;
+mod slo;
 mod storage;
 
 pub use archive::ArchiveSettings;
@@ -18,6 +19,7 @@ pub use ingest::IngestSettings;
 pub use join::JoinSettings;
 pub use listen::ListenSettings;
 pub use log::{LogFormat, LogSettings};
+pub use slo::{Hidden, SloSettings};
 pub use storage::StorageSettings;
 
 /// All settings of a server.
@@ -38,6 +40,9 @@ pub struct Settings {
     /// When it joins.
     #[command(flatten)]
     pub join: JoinSettings,
+    /// When objectives are judged, and who is told.
+    #[command(flatten)]
+    pub slo: SloSettings,
     /// How it logs.
     #[command(flatten)]
     pub log: LogSettings,

@@ -40,7 +40,15 @@ pub fn with_file(args: &[OsString], config: &std::path::Path) -> anyhow::Result<
     let flags = file::flags(config, serve, |name| std::env::var_os(name).is_some())?;
     let after = args.iter().position(|word| word == "serve").map_or(args.len(), |at| at + 1);
     let (before, rest) = args.split_at(after);
+    // One that may be given several times would be added to and not replaced.
+    let flags: Vec<OsString> = flags.into_iter().filter(|flag| !is_given(flag, rest)).collect();
     Ok([before, &flags, rest].concat())
+}
+
+/// Whether the command line has a flag of the same name.
+fn is_given(flag: &OsString, line: &[OsString]) -> bool {
+    let name = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+    line.iter().any(|word| name(word) == name(flag))
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -102,6 +110,19 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_given_several_times_replaces_the_file_too() {
+        let line = ["serve", "--alertmanager=http://a", "--alert-resend", "5s"].map(OsString::from);
+        for (flag, given) in [("--alertmanager=http://b", true), ("--alert-resend=1s", true), ("--alert=1", false)] {
+            assert_eq!(is_given(&flag.into(), &line), given, "{flag}");
         }
     }
 }
