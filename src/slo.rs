@@ -13,6 +13,7 @@ pub mod evidence;
 pub(crate) mod fixtures;
 pub mod gate;
 pub mod indicator;
+pub mod notify;
 pub mod objective;
 pub mod outcome;
 pub mod tally;
