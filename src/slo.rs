@@ -3,8 +3,8 @@
 //! An [`Objective`] sorts requests into [`Outcome`]s. Their [`Tally`] decides a verdict and burns a budget; alerts follow
 //! from both. All of that is pure: windows, counts and the time of day are arguments.
 
-pub mod assess;
 pub mod alert;
+pub mod assess;
 pub mod burn;
 pub mod catalogue;
 pub mod document;

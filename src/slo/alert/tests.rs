@@ -5,7 +5,6 @@ use url::Url;
 
 use super::*;
 use crate::aggregate::Quantile;
-use crate::aggregate::sample::Method;
 use crate::aggregate::summary::Ends;
 use crate::model::{Dimension, Interval, Metric, ResultClass, TraceId, UnixNanos};
 use crate::slo::burn::BurnState;
@@ -44,17 +43,15 @@ fn objective() -> Objective {
 }
 
 fn verdict(status: Status) -> Verdict {
+    let tally = Tally { good: 1024, bad: 210, left_out: 3, missing: 28 };
     let evidence = Evidence {
-        window: Interval { start: NOW - WINDOW, end: NOW },
-        tally: Tally { good: 1024, bad: 210, left_out: 3, missing: 28 },
         client_records: 1262,
         join_coverage: Some(0.985),
         phase_coverage: Some(0.978),
         filled: Some(1.0),
         value: Some(312.4e6),
         interval: Ends { lower: Some(290e6), upper: Some(340.25e6), absence: None },
-        bounds: Ends { lower: Some(280e6), upper: None, absence: None },
-        method: Method::Exact,
+        ..Evidence::of_tally(Interval { start: NOW - WINDOW, end: NOW }, tally)
     };
     Verdict { confirmed: status == Status::Broken, status, evidence }
 }
@@ -249,7 +246,7 @@ fn a_goal_is_told_in_its_own_form() {
         annotations(&facts(objective, &Trouble::Broken, &verdict))["summary"].clone()
     };
     objective.goal = Goal::Ratio { target: Quantile::P99 };
-    let ratio = told(&objective, Some(312e6));
+    let ratio = told(&objective, Some(0.829_82));
     assert!(ratio.contains("82.982 % of the requests are at most 250 ms, and 99 % were promised"), "{ratio}");
     (objective.indicator, objective.threshold) = (Indicator::Metric(Metric::RateStream), 30.0);
     objective.goal = Goal::Quantile { target: Quantile::P95 };

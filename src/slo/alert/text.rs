@@ -7,13 +7,12 @@ use url::Url;
 
 use super::advice;
 use super::{Source, Trouble, length};
-use crate::aggregate::summary::Ends;
 use crate::model::{TraceId, Unit};
 use crate::slo::burn::BurnState;
 use crate::slo::indicator::{Direction, Indicator};
 use crate::slo::objective::{Goal, Objective};
 use crate::slo::tally::Tally;
-use crate::slo::verdict::{Gap, Status, Verdict};
+use crate::slo::verdict::{Status, Verdict};
 
 /// The longest text that is told, in characters.
 const LONGEST: usize = 1_500;
@@ -90,11 +89,10 @@ fn measured(facts: &Facts<'_>) -> String {
     let value = facts.verdict.evidence.value;
     match objective.goal {
         Goal::Quantile { target } => {
-            format!("{} is {}, {} {threshold}", target.field(), or_unknown(objective.indicator, value), past(objective))
+            format!("{} is {}, {} {threshold}", target.field(), or_unknown(objective, value), past(objective))
         }
         Goal::Ratio { target } => {
-            let good = facts.verdict.evidence.tally.bad_share().map(|bad| 1.0 - bad);
-            let good = good.map_or_else(|| "an unknown share".to_owned(), percent);
+            let good = value.map_or_else(|| "an unknown share".to_owned(), percent);
             let side = match objective.indicator.direction() {
                 Direction::AtMost => "at most",
                 Direction::AtLeast => "at least",
@@ -102,7 +100,7 @@ fn measured(facts: &Facts<'_>) -> String {
             format!("{good} of the requests are {side} {threshold}, and {} were promised", percent(target.as_f64()))
         }
         Goal::Share { .. } | Goal::Pooled => {
-            format!("it is {}, {} {threshold}", or_unknown(objective.indicator, value), past(objective))
+            format!("it is {}, {} {threshold}", or_unknown(objective, value), past(objective))
         }
     }
 }
@@ -140,16 +138,17 @@ fn numbers(facts: &Facts<'_>) -> String {
     let indicator = objective.indicator;
     let name = match objective.goal {
         Goal::Quantile { target } => format!("{indicator} {}", target.field()),
-        Goal::Ratio { target } => format!("{indicator} {} (of {} within)", target.field(), percent(target.as_f64())),
+        Goal::Ratio { .. } => format!("{indicator} within the threshold"),
         Goal::Share { .. } | Goal::Pooled => indicator.to_string(),
     };
     let Tally { bad, left_out, .. } = evidence.tally;
     let mut text = format!(
-        "{name} {}, 95 % interval {}, threshold {}; n {}, {bad} past the threshold, {left_out} left out",
-        or_unknown(indicator, evidence.value),
-        ends(indicator, &evidence.interval),
+        "{name} {}, 95 % interval {} to {}, threshold {}; n {}, {bad} past the threshold, {left_out} left out",
+        or_unknown(objective, evidence.value),
+        or_unknown(objective, evidence.interval.lower),
+        or_unknown(objective, evidence.interval.upper),
         shown(indicator, objective.threshold),
-        evidence.tally.n(),
+        evidence.n,
     );
     let _ = write!(
         text,
@@ -196,20 +195,8 @@ fn silence(objective: &Objective, source: Source) -> String {
 
 fn gaps(status: &Status) -> String {
     let Status::NoVerdict(gaps) = status else { return "there is one now".to_owned() };
-    let reasons: Vec<String> = gaps.iter().map(gap).collect();
+    let reasons: Vec<String> = gaps.iter().map(ToString::to_string).collect();
     reasons.join("; ")
-}
-
-fn gap(gap: &Gap) -> String {
-    match gap {
-        Gap::TooFew { n, min_n } => format!("{n} requests decide, {min_n} are needed"),
-        Gap::LowCoverage { coverage, min_coverage } => {
-            let coverage = coverage.map_or_else(|| "nothing".to_owned(), percent);
-            format!("{coverage} of the client records is covered, {} is needed", percent(*min_coverage))
-        }
-        Gap::WindowNotFull { filled } => format!("only {} of the window has traffic", percent(*filled)),
-        Gap::BoundsStraddle => "what is missing could turn the verdict".to_owned(),
-    }
 }
 
 fn first_check(facts: &Facts<'_>) -> String {
@@ -245,13 +232,13 @@ fn exemplars(facts: &Facts<'_>) -> String {
     facts.exemplars.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn ends(indicator: Indicator, ends: &Ends) -> String {
-    let end = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| shown(indicator, value));
-    format!("{} to {}", end(ends.lower), end(ends.upper))
-}
-
-fn or_unknown(indicator: Indicator, value: Option<f64>) -> String {
-    value.map_or_else(|| "unknown".to_owned(), |value| shown(indicator, value))
+/// A value as its goal tells it: of a ratio, the share.
+fn or_unknown(objective: &Objective, value: Option<f64>) -> String {
+    let told = |value| match objective.goal {
+        Goal::Ratio { .. } => percent(value),
+        Goal::Quantile { .. } | Goal::Share { .. } | Goal::Pooled => shown(objective.indicator, value),
+    };
+    value.map_or_else(|| "unknown".to_owned(), told)
 }
 
 /// A stored value with its unit.
