@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod dialects;
 mod dimension;
+mod gate;
 mod import;
 mod phases;
 mod probe;
@@ -43,6 +44,8 @@ enum Command {
     Trace(trace::TraceArgs),
     /// Show percentiles of every phase, with their coverage
     Phases(phases::PhasesArgs),
+    /// Judge a test run or a window by objectives, for CI: 0 held, 1 broken, 2 not asked, 3 nobody can tell
+    Gate(Box<gate::GateArgs>),
     /// Send one request through your gateway and say which parts of its trace arrive
     Check(Box<check::CheckArgs>),
     /// Measure a streamed answer as a person waits for it: once and explained, or by a schedule
@@ -101,6 +104,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Demo(args) => demo::run(args).await,
             Command::Trace(args) => trace::run(args).await,
             Command::Phases(args) => phases::run(args).await,
+            Command::Gate(args) => gate::run(*args).await,
             Command::Check(args) => check::run(*args).await,
             Command::Probe(args) => probe::run(*args).await,
             Command::Import(args) => import::run(args).await,

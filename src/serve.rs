@@ -3,6 +3,7 @@
 pub mod coverage;
 mod documents;
 pub mod error;
+pub mod gate;
 mod health;
 mod metrics;
 mod openapi;
@@ -12,6 +13,7 @@ pub mod requests;
 pub mod slos;
 pub mod source;
 mod steps;
+mod stored_gates;
 mod stored_objectives;
 pub mod stored_traces;
 mod stored_windows;
@@ -30,7 +32,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
-use self::source::{ObjectiveSource, Readiness, TraceSource, WindowSource};
+use self::source::{GateSource, ObjectiveSource, Readiness, TraceSource, WindowSource};
 use crate::exposition::Exposition;
 
 #[cfg(test)]
@@ -45,6 +47,8 @@ pub struct Sources {
     pub windows: Arc<dyn WindowSource>,
     /// Knows the objectives.
     pub objectives: Arc<dyn ObjectiveSource>,
+    /// Judges windows that are over.
+    pub gates: Arc<dyn GateSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -61,6 +65,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(coverage::routes(Arc::clone(&sources.windows)))
         .merge(requests::routes(sources.windows))
         .merge(slos::routes(sources.objectives))
+        .merge(gate::routes(sources.gates))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))
         .split_for_parts();

@@ -9,6 +9,7 @@ pub mod burn;
 pub mod catalogue;
 pub mod document;
 pub mod evidence;
+pub mod explain;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod gate;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
@@ -115,6 +115,19 @@ impl Api {
             bail!("{}", refusal(response).await);
         }
         response.json().await.context("the server did not answer as expected; is it of the same version?")
+    }
+
+    /// Posts a question as JSON and reads the answer as JSON.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or answers in another form.
+    pub async fn post_json<T: DeserializeOwned>(&self, url: Url, body: &impl Serialize) -> anyhow::Result<T> {
+        let address = url.to_string();
+        let response = self.http.post(url).json(body).send().await.with_context(|| self.unreachable())?;
+        if !response.status().is_success() {
+            bail!("{address}: {}", refusal(response).await);
+        }
+        response.json().await.with_context(|| format!("{address} did not answer as expected"))
     }
 
     /// What the server says of a trace once it is joined, or as it stands when the time is over.

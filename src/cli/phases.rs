@@ -197,7 +197,7 @@ fn row(name: &str, summary: &Map<String, Value>, quantiles: &[String], suffix: &
 }
 
 /// Three significant digits and no more than three decimals: enough for a person, `--json` has the rest.
-fn short(millis: f64) -> String {
+pub(super) fn short(millis: f64) -> String {
     let decimals = match millis.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,

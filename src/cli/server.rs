@@ -32,6 +32,7 @@ use crate::receive::{http_server, otlp_grpc, otlp_http};
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
 use crate::slo::catalogue::Catalogue;
+use crate::slo::gate::Gates;
 use crate::store::{Store, StoreOptions};
 use crate::telemetry;
 
@@ -96,6 +97,7 @@ impl Server {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
             objectives: catalogue.clone(),
+            gates: Arc::new(Gates::new(store.clone())),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };

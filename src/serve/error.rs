@@ -52,6 +52,9 @@ pub enum ApiError {
     /// Objectives that are not there, or may not be changed so.
     #[error(transparent)]
     Objective(#[from] Refusal),
+    /// Nothing of the run is stored; the text says what to do.
+    #[error("{0}")]
+    UnknownRun(String),
     /// Documents of objectives that cannot be used.
     #[error("the document cannot be used: {}", joined(.0))]
     Document(Vec<DocumentError>),
@@ -143,7 +146,7 @@ impl ApiError {
 
     const fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownPath { .. } | Self::UnknownTrace(_) => StatusCode::NOT_FOUND,
+            Self::UnknownPath { .. } | Self::UnknownTrace(_) | Self::UnknownRun(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Parameter { .. } | Self::Document(_) => StatusCode::BAD_REQUEST,
             Self::Body { status, .. } => *status,

@@ -13,6 +13,7 @@ use super::trace::Explained;
 use crate::aggregate::{Question, Window};
 use crate::model::{Order, Selection, TraceId};
 use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
+use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Objective, ObjectiveId};
 
 /// Why nothing could be read.
@@ -109,4 +110,10 @@ pub trait ObjectiveSource: Send + Sync + 'static {
 
     /// All that one ever was, newest first.
     fn versions<'a>(&'a self, id: &'a ObjectiveId) -> BoxFuture<'a, Result<Vec<PastVersion>, CatalogueError>>;
+}
+
+/// Judges objectives over windows that are over.
+pub trait GateSource: Send + Sync + 'static {
+    /// What a gate finds.
+    fn judge<'a>(&'a self, asked: &'a GateQuestion) -> BoxFuture<'a, Result<Judged, GateError>>;
 }

@@ -61,6 +61,8 @@ pub struct VerdictAnswer {
     pub left_out: u64,
     /// Client records without a value.
     pub missing: u64,
+    /// Client records that may be among them or not: no spans came that would tell a label of the conditions.
+    pub unplaced: u64,
     /// Settled client records that the objective is about.
     pub client_records: u64,
     /// The matched ones among them, as a share.
@@ -160,11 +162,12 @@ impl VerdictAnswer {
             measured: MeasuredAnswer::of(objective, evidence),
             ci_reason: evidence.interval.absence.map(|absence| absence.to_string()),
             bounds_reason: evidence.bounds.absence.map(|absence| absence.to_string()),
-            n: evidence.tally.n(),
+            n: evidence.n,
             good: evidence.tally.good,
             bad: evidence.tally.bad,
             left_out: evidence.tally.left_out,
             missing: evidence.tally.missing,
+            unplaced: evidence.unplaced,
             client_records: evidence.client_records,
             join_coverage: evidence.join_coverage,
             phase_coverage: evidence.phase_coverage,

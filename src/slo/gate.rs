@@ -1,6 +1,10 @@
 //! Objectives over one window that is over: whether a test run may pass.
 
+mod judge;
+
 use std::collections::BTreeSet;
+
+pub use judge::{Against, GateError, GateQuestion, Gates, Judged, MAX_ROWS};
 
 use super::objective::Objective;
 use super::verdict::{Status, Verdict};

@@ -171,6 +171,35 @@ impl Snapshot {
         Ok(gather(query.fetch(&mut *self.transaction)).await?)
     }
 
+    /// Hands on the requests of a window that have one of these labels, one by one and in no order, so that a long window
+    /// takes no memory. Says whether that was all: after `limit` of them it stops.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn visit(
+        &mut self,
+        window: Interval,
+        labels: &[i64],
+        limit: u64,
+        mut visit: impl FnMut(UnixNanos, Observation),
+    ) -> Result<bool, StoreError> {
+        let query = sqlx::query(AssertSqlSafe(IN_WINDOW.as_str()))
+            .bind(labels)
+            .bind(window.start.to_datetime())
+            .bind(window.end.to_datetime());
+        let mut rows = query.fetch(&mut *self.transaction);
+        let mut seen = 0;
+        while let Some(row) = rows.try_next().await? {
+            seen += 1;
+            if seen > limit {
+                return Ok(false);
+            }
+            let window_at: DateTime<Utc> = row.try_get("window_at")?;
+            visit(UnixNanos::from_datetime(window_at), read_observation(&row)?);
+        }
+        Ok(true)
+    }
+
     /// The requests of a window that have one of these labels together with that result.
     ///
     /// # Errors

@@ -1,0 +1,22 @@
+//! Gates over what is stored.
+
+use futures::future::BoxFuture;
+
+use super::error::ApiError;
+use super::source::{GateSource, SourceError};
+use crate::slo::gate::{GateError, GateQuestion, Gates, Judged};
+
+impl From<GateError> for ApiError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::UnknownRun(_) => Self::UnknownRun(error.to_string()),
+            GateError::Read(error) => SourceError::from(error).into(),
+        }
+    }
+}
+
+impl GateSource for Gates {
+    fn judge<'a>(&'a self, asked: &'a GateQuestion) -> BoxFuture<'a, Result<Judged, GateError>> {
+        Box::pin(Self::judge(self, asked))
+    }
+}
