@@ -170,3 +170,28 @@ impl Sample {
         self.value_at((rank + self.rank_error(rank)).min(self.n()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_within_a_limit_are_counted_with_those_that_equal_it() {
+        let exact = Sample::of(vec![Values::Exact(vec![3.0, 1.0, 2.0, 2.0])]);
+        let counts = |limit| (exact.count_below(limit), exact.count_at_most(limit));
+        assert_eq!([0.0, 1.0, 2.0, 2.5, 9.0].map(counts), [(0, 0), (0, 1), (1, 3), (3, 3), (4, 4)]);
+        assert_eq!(Sample::of(Vec::new()).count_at_most(1.0), 0);
+    }
+
+    #[test]
+    fn a_digest_counts_within_its_rank_error() {
+        let values: Vec<f64> = (0..30_000_u32).map(|i| f64::from(i.wrapping_mul(2_654_435_761) % 10_007)).collect();
+        let exact = Sample::of(vec![Values::Exact(values.clone())]);
+        let digest = Sample::of(values.chunks(700).map(|part| Values::Exact(part.to_vec()).digested()).collect());
+        for limit in [-1.0, 0.0, 17.0, 5000.0, 9500.5, 9999.0, 10_006.0, 20_000.0] {
+            let (found, truth) = (digest.count_at_most(limit), exact.count_at_most(limit));
+            assert!(found.abs_diff(truth) <= digest.rank_error(truth.max(1)), "{limit}: {found}, not {truth}");
+        }
+        assert_eq!((digest.count_at_most(-1.0), digest.count_at_most(10_006.0)), (0, 30_000));
+    }
+}

@@ -196,24 +196,7 @@ fn goal(goal: Goal) -> String {
 
 impl ReasonAnswer {
     fn of(gap: &Gap) -> Self {
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-        let (reason, detail) = match gap {
-            Gap::TooFew { n, min_n } => ("too_few", format!("{n} requests decide, and {min_n} are asked for")),
-            Gap::LowCoverage { coverage: Some(coverage), min_coverage } => (
-                "low_coverage",
-                format!("the coverage is {}, and {} is asked for", percent(*coverage), percent(*min_coverage)),
-            ),
-            Gap::LowCoverage { coverage: None, .. } => {
-                ("low_coverage", "no client record is in the window, so nothing tells the coverage".to_owned())
-            }
-            Gap::WindowNotFull { filled } => {
-                ("window_not_full", format!("only {} of the window has traffic", percent(*filled)))
-            }
-            Gap::BoundsStraddle => {
-                ("bounds_straddle", "the requests that are missing could turn the verdict".to_owned())
-            }
-        };
-        Self { reason: reason.to_owned(), detail }
+        Self { reason: gap.code().to_owned(), detail: gap.to_string() }
     }
 }
 

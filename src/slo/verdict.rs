@@ -47,20 +47,19 @@ impl Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooFew { n, min_n } => write!(f, "{n} requests decide, fewer than the {min_n} asked for"),
-            Self::LowCoverage { coverage: None, .. } => f.write_str("there is no client record"),
+            Self::TooFew { n, min_n } => write!(f, "{n} requests decide, and {min_n} are asked for"),
             Self::LowCoverage { coverage: Some(coverage), min_coverage } => {
-                let (coverage, min_coverage) = (coverage * 100.0, min_coverage * 100.0);
-                write!(
-                    f,
-                    "{coverage:.1} % of the client records are matched and tell it, less than the {min_coverage} % asked for"
-                )
+                let (coverage, min_coverage) = (100.0 * coverage, 100.0 * min_coverage);
+                write!(f, "the coverage is {coverage:.1} %, and {min_coverage:.1} % is asked for")
+            }
+            Self::LowCoverage { coverage: None, .. } => {
+                f.write_str("no client record is in the window, so nothing tells the coverage")
             }
             Self::WindowNotFull { filled } => {
-                let (filled, steady) = (filled * 10.0, STEADY * 10.0);
-                write!(f, "{filled:.0} of the window's ten parts hold traffic, fewer than {steady:.0}")
+                let (filled, steady) = (100.0 * filled, 100.0 * STEADY);
+                write!(f, "only {filled:.0} % of the window has traffic, and {steady:.0} % is steady")
             }
-            Self::BoundsStraddle => f.write_str("the missing requests could turn the verdict"),
+            Self::BoundsStraddle => f.write_str("the requests that are missing could turn the verdict"),
         }
     }
 }
