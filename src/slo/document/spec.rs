@@ -75,7 +75,8 @@ impl Header {
 pub(super) fn read(header: Option<Header>, spec: &Mapping<'_>, faults: &mut Faults) -> Option<Objective> {
     spec.only(&SPEC, faults);
     let phase = spec.need("phase", "name what is limited, such as gpu_queue, ttft or error_share");
-    let indicator = faults.keep(phase.and_then(|phase| indicator(&phase)));
+    let of_each_request = ["quantile", "ratio"].iter().any(|form| spec.get(form).is_some());
+    let indicator = faults.keep(phase.and_then(|phase| indicator(&phase, of_each_request)));
     let Some(indicator) = indicator else {
         // What does not hang on the phase is read all the same, for its errors.
         conditions::read(spec, None, faults);
@@ -85,9 +86,10 @@ pub(super) fn read(header: Option<Header>, spec: &Mapping<'_>, faults: &mut Faul
     terms(header, spec, indicator, limit, faults)
 }
 
-/// The indicator that a field names.
-fn indicator(phase: &Field<'_>) -> Result<Indicator, DocumentError> {
-    let known: Vec<(&str, Indicator)> = Indicator::all().map(|indicator| (indicator.name(), indicator)).collect();
+/// The indicator that a field names: of each request where the objective counts requests, else of the whole.
+fn indicator(phase: &Field<'_>, of_each_request: bool) -> Result<Indicator, DocumentError> {
+    let meant = Indicator::all().filter(|one| Indicator::named(one.name(), of_each_request) == Some(*one));
+    let known: Vec<(&str, Indicator)> = meant.map(|indicator| (indicator.name(), indicator)).collect();
     phase.one_of(&known)
 }
 

@@ -25,9 +25,7 @@ fn limit(indicator: Indicator) -> BoxedStrategy<(Goal, f64)> {
         (Indicator::ResultShare(_) | Indicator::DroppedIterations, _) => {
             share.prop_map(|(share, kept)| (Goal::Share { target: kept.complement() }, share)).boxed()
         }
-        (Indicator::UnattributedShare, _) => {
-            (option::of(form), share).prop_map(|(form, (share, _))| (form.unwrap_or(Goal::Pooled), share)).boxed()
-        }
+        (Indicator::UnattributedShare, _) => share.prop_map(|(share, _)| (Goal::Pooled, share)).boxed(),
         (_, Unit::Nanos) => (form, 1..=30 * 86_400_000_000_000_i64).prop_map(|(form, ns)| (form, ns as f64)).boxed(),
         (_, Unit::Millis | Unit::TokensPerSecond) => (form, 1e-3..1e6).boxed(),
         (_, Unit::Share) => (form, share).prop_map(|(form, (share, _))| (form, share)).boxed(),
