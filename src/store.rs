@@ -17,6 +17,7 @@ mod read;
 mod request;
 mod rollup;
 mod settling;
+mod slo_minute;
 mod traffic;
 mod window;
 mod writer;
@@ -33,6 +34,9 @@ pub use pool::{Store, StoreOptions};
 pub use request::RequestRow;
 pub use rollup::{RollupClaim, RollupRow};
 pub use settling::Unsettled;
+pub use slo_minute::{
+    LabelledRequests, OutcomeCounts, SLO_MINUTES_KEPT, SloMinuteClaim, SloMinuteRow, SloProgress, SloVersion,
+};
 pub use window::Snapshot;
 
 /// How many parts the work of joining is divided into; several instances take different buckets.

@@ -22,6 +22,12 @@ pub struct Part {
 }
 
 impl Part {
+    /// Of a window of which nothing is there.
+    pub fn nothing(window: &Interval) -> Self {
+        let there = Interval { start: window.end, end: window.end };
+        Self { window: *window, there, tally: Tally::default() }
+    }
+
     /// How much of the window is there, as a share.
     pub fn filled(&self) -> f64 {
         let whole = self.window.length().0;

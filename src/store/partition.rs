@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, Connection, raw_sql};
 
 use super::error::StoreError;
 use super::pool::Store;
+use super::slo_minute;
 use crate::model::{Nanos, UnixNanos};
 
 /// The tables with partitions that are kept for the retention of rows, and the one that is kept longer.
@@ -27,11 +28,13 @@ pub struct Maintenance {
     pub dropped: Vec<String>,
     /// Label tuples that nothing has named for longer than anything is kept.
     pub tuples_removed: u64,
+    /// Counts by minute that are older than they are kept.
+    pub minutes_removed: u64,
 }
 
 impl Store {
-    /// Makes the partitions of the coming days, drops those past retention and forgets unused label tuples. One instance
-    /// does it at a time; the others find nothing to do.
+    /// Makes the partitions of the coming days, drops those past retention, and forgets unused label tuples and old
+    /// counts. One instance does it at a time; the others find nothing to do.
     ///
     /// # Errors
     /// [`StoreError::Database`]; the next run takes up what is left.
@@ -55,7 +58,8 @@ impl Store {
             .bind(unused_since)
             .execute(&mut *connection)
             .await?;
-        Ok(Maintenance { created, dropped, tuples_removed: removed.rows_affected() })
+        let minutes_removed = slo_minute::drop_old(&mut connection, now).await?;
+        Ok(Maintenance { created, dropped, tuples_removed: removed.rows_affected(), minutes_removed })
     }
 }
 

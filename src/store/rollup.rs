@@ -15,9 +15,14 @@ use crate::model::{Interval, Nanos, Observation, ResultClass, Slice, State, Unix
 /// The class of our advisory locks on slices; the number is arbitrary but must not change.
 const SLICE_LOCKS: i32 = 0x7472_6a72;
 
+/// What is counted of a slice for objectives is as stale as its rollup; others count it, at other times.
 const MARK: &str = "
-    insert into rollup_dirty (day, minute, marked_at)
-    select day, minute, now() from unnest($1::timestamptz[], $2::timestamptz[]) as slice (day, minute)";
+    with slice as (
+        select day, minute, now() as marked_at from unnest($1::timestamptz[], $2::timestamptz[]) as slice (day, minute)
+    ), counted as (
+        insert into slo_dirty (day, minute, marked_at) select * from slice
+    )
+    insert into rollup_dirty (day, minute, marked_at) select * from slice";
 
 /// Slices that have been quiet for a while, or have waited for long; oldest first.
 const DUE: &str = "
@@ -125,8 +130,12 @@ impl Store {
 
     /// Whether the rows of a slice are surely still there.
     pub fn keeps_rows_of(&self, slice: Slice, now: UnixNanos) -> bool {
-        let retention = i64::try_from(self.options.retention.as_nanos()).unwrap_or(i64::MAX);
-        slice.day > now - Nanos(retention)
+        slice.day > self.rows_kept_from(now)
+    }
+
+    /// Rows of days of arrival that begin after this are surely still there.
+    pub(super) fn rows_kept_from(&self, now: UnixNanos) -> UnixNanos {
+        now - Nanos(i64::try_from(self.options.retention.as_nanos()).unwrap_or(i64::MAX))
     }
 }
 
@@ -208,7 +217,7 @@ fn lock_number(slice: Slice) -> i32 {
     (minute ^ day.wrapping_mul(0x9e37_79b9)) as i32
 }
 
-fn read_slice(row: &PgRow) -> Result<Slice, sqlx::Error> {
+pub(super) fn read_slice(row: &PgRow) -> Result<Slice, sqlx::Error> {
     let [day, minute]: [DateTime<Utc>; 2] = [row.try_get("day")?, row.try_get("minute")?];
     Ok(Slice { day: UnixNanos::from_datetime(day), minute: UnixNanos::from_datetime(minute) })
 }

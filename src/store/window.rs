@@ -44,6 +44,15 @@ static IN_WINDOW: LazyLock<String> = LazyLock::new(|| {
     format!("select {observed} from request where dims = any($1) and window_at >= $2 and window_at < $3")
 });
 
+/// All requests of a window, by the index of each label.
+static WITHIN: LazyLock<String> = LazyLock::new(|| {
+    let observed = OBSERVED.as_str();
+    format!(
+        "select {observed} from request
+         where dims = any(array(select id from dimension)) and window_at >= $1 and window_at < $2"
+    )
+});
+
 /// The requests of some labels and results in a window.
 static OF_RESULTS: LazyLock<String> = LazyLock::new(|| {
     let wanted = "(dims, result) in (select * from unnest($4::int8[], $5::int2[]))";
@@ -89,7 +98,7 @@ fn column(metric: Metric) -> String {
 
 /// One state of the database, for reads that belong together.
 pub struct Snapshot {
-    store: Store,
+    pub(super) store: Store,
     pub(super) transaction: Transaction<'static, Postgres>,
 }
 
@@ -151,12 +160,7 @@ impl Snapshot {
             .bind(rollups)
             .fetch_all(&mut *self.transaction)
             .await?;
-        let tuples = self.store.dictionary.tuples(&mut *self.transaction, &ids).await?;
-        let labels = |id: i64| {
-            let tuple = tuples.get(&id).cloned().unwrap_or_default();
-            (id, Labels { client: tuple.client.clone(), all: tuple.labels.clone() })
-        };
-        Ok(ids.into_iter().map(labels).collect())
+        Ok(read_labels(&mut self.transaction, &self.store, &ids).await?)
     }
 
     /// The requests of a window that have one of these labels.
@@ -230,6 +234,39 @@ impl Snapshot {
     ) -> Result<Vec<Observation>, StoreError> {
         Ok(observations_of_slices(&mut self.transaction, slices, Some(labels)).await?)
     }
+}
+
+async fn read_labels(
+    connection: &mut PgConnection,
+    store: &Store,
+    ids: &[i64],
+) -> Result<BTreeMap<i64, Labels>, sqlx::Error> {
+    let tuples = store.dictionary.tuples(connection, ids).await?;
+    let labels = |id: &i64| {
+        let tuple = tuples.get(id).cloned().unwrap_or_default();
+        (*id, Labels { client: tuple.client.clone(), all: tuple.labels.clone() })
+    };
+    Ok(ids.iter().map(labels).collect())
+}
+
+/// The labels that some requests have, by their ids.
+pub(super) async fn labels_of(
+    connection: &mut PgConnection,
+    store: &Store,
+    observations: &[Observation],
+) -> Result<BTreeMap<i64, Labels>, sqlx::Error> {
+    let ids: BTreeSet<i64> = observations.iter().map(|observation| observation.labels).collect();
+    read_labels(connection, store, &ids.into_iter().collect::<Vec<_>>()).await
+}
+
+/// All requests of a window.
+pub(super) async fn observations_within(
+    connection: &mut PgConnection,
+    window: Interval,
+) -> Result<Vec<Observation>, sqlx::Error> {
+    let query =
+        sqlx::query(AssertSqlSafe(WITHIN.as_str())).bind(window.start.to_datetime()).bind(window.end.to_datetime());
+    gather(query.fetch(connection)).await
 }
 
 pub(super) async fn observations_of_slices(

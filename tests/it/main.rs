@@ -26,4 +26,5 @@ mod store_size;
 mod store_support;
 mod store_writer;
 mod typed;
+mod window_support;
 mod windows;
