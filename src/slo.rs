@@ -14,6 +14,7 @@ pub mod explain;
 pub(crate) mod fixtures;
 pub mod gate;
 pub mod indicator;
+pub mod minutes;
 pub mod notify;
 pub mod objective;
 pub mod outcome;

@@ -19,6 +19,7 @@ mod probe;
 mod recorded;
 mod request_id;
 mod rules;
+mod slo_minutes;
 mod slos;
 mod store_join;
 mod store_schema;
