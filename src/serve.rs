@@ -15,6 +15,7 @@ pub mod source;
 mod steps;
 mod stored_gates;
 mod stored_objectives;
+pub mod stored_statuses;
 pub mod stored_traces;
 mod stored_windows;
 pub mod trace;
@@ -32,7 +33,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
-use self::source::{GateSource, ObjectiveSource, Readiness, TraceSource, WindowSource};
+use self::source::{GateSource, ObjectiveSource, Readiness, StatusSource, TraceSource, WindowSource};
 use crate::exposition::Exposition;
 
 #[cfg(test)]
@@ -49,6 +50,8 @@ pub struct Sources {
     pub objectives: Arc<dyn ObjectiveSource>,
     /// Judges windows that are over.
     pub gates: Arc<dyn GateSource>,
+    /// Knows whether they hold.
+    pub statuses: Arc<dyn StatusSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -64,7 +67,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(phases::routes(Arc::clone(&sources.windows)))
         .merge(coverage::routes(Arc::clone(&sources.windows)))
         .merge(requests::routes(sources.windows))
-        .merge(slos::routes(sources.objectives))
+        .merge(slos::routes(sources.objectives, sources.statuses))
         .merge(gate::routes(sources.gates))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))

@@ -98,7 +98,7 @@ impl Api {
     /// Where the server cannot be reached, refuses, or answers in another form.
     pub async fn put_document<T: DeserializeOwned>(&self, url: Url, document: String) -> anyhow::Result<T> {
         let request = self.http.put(url).header(CONTENT_TYPE, "application/yaml").body(document);
-        self.change(request).await
+        self.answered(request).await
     }
 
     /// Deletes a resource.
@@ -106,10 +106,18 @@ impl Api {
     /// # Errors
     /// Where the server cannot be reached, refuses, or answers in another form.
     pub async fn delete<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
-        self.change(self.http.delete(url)).await
+        self.answered(self.http.delete(url)).await
     }
 
-    async fn change<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
+    /// Asks for a resource as JSON, and passes on what the server says where there is none.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or answers in another form.
+    pub async fn get_known<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
+        self.answered(self.http.get(url)).await
+    }
+
+    async fn answered<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
         let response = request.send().await.with_context(|| self.unreachable())?;
         if !response.status().is_success() {
             bail!("{}", refusal(response).await);

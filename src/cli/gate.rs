@@ -3,7 +3,7 @@
 mod explained;
 mod junit;
 mod markdown;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 

@@ -29,6 +29,7 @@ use crate::receive::limits::Limits;
 use crate::receive::otlp::SpanDoor;
 use crate::receive::records::{self, RecordDoor};
 use crate::receive::{http_server, otlp_grpc, otlp_http};
+use crate::serve::stored_statuses::StoredStatuses;
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
 use crate::slo::catalogue::Catalogue;
@@ -98,6 +99,7 @@ impl Server {
             windows: Arc::new(Reader::new(store.clone())),
             objectives: catalogue.clone(),
             gates: Arc::new(Gates::new(store.clone())),
+            statuses: Arc::new(StoredStatuses::new(store.clone())),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };

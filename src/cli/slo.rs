@@ -4,6 +4,7 @@ mod apply;
 mod delete;
 pub(super) mod files;
 mod list;
+mod status;
 mod validate;
 
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ enum SloCommand {
     Apply(apply::ApplyArgs),
     /// List the objectives of a server
     List(list::ListArgs),
+    /// Show whether objectives hold, with the numbers that decided, or how the budget of one burns
+    Status(status::StatusArgs),
     /// Delete an objective, or a budget with its parts
     Delete(delete::DeleteArgs),
 }
@@ -33,6 +36,7 @@ pub async fn run(args: SloArgs) -> anyhow::Result<ExitCode> {
         SloCommand::Validate(args) => validate::run(&args),
         SloCommand::Apply(args) => apply::run(args).await,
         SloCommand::List(args) => list::run(args).await,
+        SloCommand::Status(args) => status::run(args).await,
         SloCommand::Delete(args) => delete::run(args).await,
     }
 }

@@ -1,5 +1,6 @@
 //! Objectives: `GET /api/v1/slos` and what is below it.
 
+mod status;
 mod view;
 
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use axum::http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use status::{BurnAnswer, Burning, ErrorBudgetAnswer, ObjectiveStatus, StatusAnswer};
 pub use view::{ChangeAnswer, ChangedAnswer, FieldChangeAnswer, ObjectiveAnswer, PastVersionAnswer};
 pub use view::{SlosAnswer, VersionsAnswer, WholeAnswer};
 
 use super::documents::{self, MAX_BYTES};
 use super::error::{ApiError, Problem};
 use super::query::Parameters;
-use super::source::ObjectiveSource;
+use super::source::{ObjectiveSource, StatusSource};
 use crate::slo::catalogue::{Action, Refusal};
 use crate::slo::{Objective, ObjectiveId};
 
@@ -32,13 +34,15 @@ type Source = State<Arc<dyn ObjectiveSource>>;
 type PathId = Result<Path<String>, PathRejection>;
 
 /// The routes of this resource.
-pub fn routes(objectives: Arc<dyn ObjectiveSource>) -> OpenApiRouter {
+pub fn routes(objectives: Arc<dyn ObjectiveSource>, statuses: Arc<dyn StatusSource>) -> OpenApiRouter {
+    let status = status::routes(status::Sources { objectives: Arc::clone(&objectives), statuses });
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(show, put, delete))
         .routes(routes!(versions))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
         .with_state(objectives)
+        .merge(status)
 }
 
 /// Every objective, in the order of their names.

@@ -9,9 +9,10 @@ use futures::future::BoxFuture;
 use thiserror::Error;
 
 use super::error::ApiError;
+use super::slos::ObjectiveStatus;
 use super::trace::Explained;
 use crate::aggregate::{Question, Window};
-use crate::model::{Order, Selection, TraceId};
+use crate::model::{Order, Selection, TraceId, UnixNanos};
 use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Objective, ObjectiveId};
@@ -116,4 +117,14 @@ pub trait ObjectiveSource: Send + Sync + 'static {
 pub trait GateSource: Send + Sync + 'static {
     /// What a gate finds.
     fn judge<'a>(&'a self, asked: &'a GateQuestion) -> BoxFuture<'a, Result<Judged, GateError>>;
+}
+
+/// Knows whether objectives hold.
+pub trait StatusSource: Send + Sync + 'static {
+    /// How an objective stands at `now`.
+    fn status<'a>(
+        &'a self,
+        versioned: &'a Versioned,
+        now: UnixNanos,
+    ) -> BoxFuture<'a, Result<ObjectiveStatus, SourceError>>;
 }

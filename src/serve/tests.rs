@@ -115,8 +115,8 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
         .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
     let (objectives, readiness) = (Arc::new(Shelf::with_one()), Arc::new(readiness));
-    let gates = Arc::new(Fixture);
-    let sources = Sources { traces, windows, objectives, gates, readiness, exposition };
+    let (statuses, gates) = (objectives.clone(), Arc::new(Fixture));
+    let sources = Sources { traces, windows, objectives, statuses, gates, readiness, exposition };
     let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }

@@ -1,5 +1,7 @@
 //! Reads what an objective's verdict rests on.
 
+use std::time::Duration;
+
 use super::evidence::{Evidence, question};
 use super::indicator::Indicator;
 use super::objective::Objective;
@@ -8,10 +10,20 @@ use super::tally::Tally;
 use super::verdict::Verdict;
 use crate::aggregate::scope::Dictionary;
 use crate::aggregate::{ReadError, Reader};
-use crate::model::Interval;
+use crate::model::{Interval, Nanos, UnixNanos};
+
+/// How much longer than it takes to settle a request is waited for.
+const MARGIN: Nanos = Nanos(1_000_000_000);
 
 /// The parts of a live window that must hold traffic.
 const PARTS: u32 = 10;
+
+/// The window of an objective that ends as late as everything has settled at `now`.
+pub fn live_window(objective: &Objective, settle: Duration, now: UnixNanos) -> Interval {
+    let settle = i64::try_from(settle.as_nanos()).map_or(Nanos(i64::MAX), Nanos);
+    let end = now - settle - MARGIN;
+    Interval { start: end - objective.window, end }
+}
 
 /// The verdict of an objective over a window. A `live` one moves with the time of day, so that it may begin before there
 /// was any traffic; any other is whole. What finished runs tell of themselves is in no window of requests: for dropped

@@ -10,11 +10,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::model::UnixNanos;
-use crate::serve::source::{ObjectiveSource, SourceError};
+use crate::model::{Interval, Nanos, UnixNanos};
+use crate::serve::slos::{Burning, ObjectiveStatus};
+use crate::serve::source::{ObjectiveSource, SourceError, StatusSource};
+use crate::serve::verdict::tests::verdict;
 use crate::serve::tests::{Answer, ask, conforms_to, parts, send};
 use crate::slo::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
-use crate::slo::{Objective, ObjectiveId, document};
+use crate::slo::burn::NoMinutes;
+use crate::slo::{BudgetState, BurnState, Objective, ObjectiveId, Part, Status, Tally, document};
 use crate::store::StoreError;
 
 const QUEUE: &str = "
@@ -124,12 +127,37 @@ impl ObjectiveSource for Shelf {
     }
 }
 
+/// Everything is broken, and a pooled goal has no budget.
+impl StatusSource for Shelf {
+    fn status<'a>(
+        &'a self,
+        versioned: &'a Versioned,
+        _: UnixNanos,
+    ) -> BoxFuture<'a, Result<ObjectiveStatus, SourceError>> {
+        let burning = match (versioned.objective.burn.windows.first(), versioned.objective.goal.target()) {
+            (Some(pair), Some(target)) => {
+                let window = Interval { start: UnixNanos(0), end: UnixNanos(0) + pair.long };
+                let there = Interval { start: UnixNanos(0) + Nanos(pair.long.0 / 2), ..window };
+                let part = Part { window, there, tally: Tally { good: 80, bad: 20, ..Tally::default() } };
+                let windows = vec![BurnState::of(pair, &versioned.objective.burn, target, &part, &part)];
+                Ok(Burning { windows, budget: BudgetState::of(target, part) })
+            }
+            _ => Err(NoMinutes::Pooled),
+        };
+        let name = versioned.objective.id.as_str();
+        let away = (name == "away-now").then(|| SourceError::Unavailable("the database is away".into()));
+        let status = ObjectiveStatus { verdict: verdict(Status::Broken, 380e6), burning };
+        async move { away.map_or(Ok(status), Err) }.boxed()
+    }
+}
+
 /// Sends, and holds the answer against the document.
 async fn sent(server: &(Router, Value), method: Method, path: &str, form: &str, body: &str) -> Answer {
-    let template = if path.ends_with("/versions") { "/api/v1/slos/{id}/versions" } else { "/api/v1/slos/{id}" };
+    let below = ["/versions", "/status"].into_iter().find(|below| path.ends_with(below)).unwrap_or_default();
+    let template = format!("/api/v1/slos/{{id}}{below}");
     let request = Request::builder().method(method.clone()).uri(path).header(CONTENT_TYPE, form);
     let answer = send(&server.0, request.body(Body::from(body.to_owned())).expect("a request")).await;
-    conforms_to(&server.1, template, &method.as_str().to_ascii_lowercase(), &answer);
+    conforms_to(&server.1, &template, &method.as_str().to_ascii_lowercase(), &answer);
     answer
 }
 
@@ -224,6 +252,30 @@ async fn a_deletion_is_a_version() {
     assert_eq!(versions["versions"][1]["document"]["kind"], json!("SLO"));
     for (name, status) in [("nobody", 404), ("away", 503), ("7", 400)] {
         let answer = sent(&server, Method::GET, &format!("/api/v1/slos/{name}/versions"), "", "").await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_status_tells_the_verdict_its_numbers_and_how_the_budget_burns() {
+    let server = parts(&[]);
+    let status = sent(&server, Method::GET, "/api/v1/slos/queue/status", "", "").await.json();
+    assert_eq!((&status["version"], &status["verdict"]["verdict"]), (&json!(1), &json!("broken")), "{status}");
+    assert_eq!((&status["verdict"]["value_ms"], &status["verdict"]["threshold_ms"]), (&json!(380.0), &json!(250.0)));
+    let burn = &status["burn"][0];
+    assert_eq!((&burn["long"], &burn["bad"], &burn["filled_long"]), (&json!("1h"), &json!(20), &json!(0.5)), "{burn}");
+    assert_eq!(status["error_budget"]["spent"], json!(4.0), "{status}");
+    assert_eq!(status["no_budget"], Value::Null);
+
+    let pooled = QUEUE.replace("gpu_queue, quantile: 0.95, threshold_ms: 250", "unattributed_share, threshold: 0.05");
+    put(&server, "lost", &pooled.replace("queue", "lost")).await;
+    let status = sent(&server, Method::GET, "/api/v1/slos/lost/status", "", "").await.json();
+    assert_eq!((&status["burn"], &status["error_budget"]), (&json!([]), &Value::Null));
+    assert!(status["no_budget"].is_string(), "{status}");
+
+    put(&server, "away-now", &QUEUE.replace("queue, owner", "away-now, owner")).await;
+    for (name, status) in [("nobody", 404), ("7", 400), ("away-now", 503)] {
+        let answer = sent(&server, Method::GET, &format!("/api/v1/slos/{name}/status"), "", "").await;
         assert_eq!(answer.status.as_u16(), status, "{}", answer.body);
     }
 }

@@ -1,0 +1,53 @@
+//! How objectives stand by what the store holds.
+
+use futures::future::BoxFuture;
+
+use super::slos::{Burning, ObjectiveStatus};
+use super::source::{SourceError, StatusSource};
+use crate::aggregate::Reader;
+use crate::model::UnixNanos;
+use crate::slo::assess::{assess, live_window};
+use crate::slo::catalogue::Versioned;
+use crate::slo::minutes::{MinuteCounts, MinuteError};
+use crate::store::Store;
+
+/// Judges objectives by the requests of a store.
+pub struct StoredStatuses {
+    store: Store,
+    reader: Reader,
+    minutes: MinuteCounts,
+}
+
+impl StoredStatuses {
+    /// Of a store.
+    pub fn new(store: Store) -> Self {
+        Self { reader: Reader::new(store.clone()), minutes: MinuteCounts::new(store.clone()), store }
+    }
+
+    async fn read(&self, versioned: &Versioned, now: UnixNanos) -> Result<ObjectiveStatus, SourceError> {
+        let window = live_window(&versioned.objective, self.store.options().settle, now);
+        let verdict = assess(&self.reader, &versioned.objective, window, true).await?;
+        let burning = match self.burning(versioned, now).await {
+            Ok(burning) => Ok(burning),
+            Err(MinuteError::NoMinutes(reason)) => Err(reason),
+            Err(MinuteError::Store(error)) => return Err(error.into()),
+        };
+        Ok(ObjectiveStatus { verdict, burning })
+    }
+
+    async fn burning(&self, versioned: &Versioned, now: UnixNanos) -> Result<Burning, MinuteError> {
+        let mut reading = self.minutes.for_budget(std::slice::from_ref(versioned), now).await?;
+        let windows = reading.burn(versioned).await?;
+        Ok(Burning { windows, budget: reading.budget(versioned).await? })
+    }
+}
+
+impl StatusSource for StoredStatuses {
+    fn status<'a>(
+        &'a self,
+        versioned: &'a Versioned,
+        now: UnixNanos,
+    ) -> BoxFuture<'a, Result<ObjectiveStatus, SourceError>> {
+        Box::pin(self.read(versioned, now))
+    }
+}
