@@ -8,7 +8,7 @@ mod counting;
 mod reading;
 
 pub use counting::Counted;
-pub use reading::MinuteReading;
+pub use reading::{MinuteError, MinuteReading};
 
 use super::burn::counted_target;
 use super::catalogue::Versioned;

@@ -1,8 +1,12 @@
 //! Objectives, from a file to a verdict, against a real server and its database.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use crate::common::Server;
+use serde_json::{Value, json};
+use tracejoin::model::{ClientSide, Dimension, Nanos, Request, ResultClass, UnixNanos};
+
+use crate::common::{Server, test_database};
+use crate::window_support::{self, MS, WEEK};
 
 /// An objective on the queue.
 fn queue(name: &str, threshold_ms: u32) -> String {
@@ -130,4 +134,115 @@ async fn instances_that_change_at_once_make_one_version_each() {
     }
     versions.sort_unstable();
     assert_eq!(versions, (1..=10).collect::<Vec<i64>>());
+}
+
+/// One request a second of a model, back over twice the window of ten minutes, each as `make` makes it from its number,
+/// its time and its place.
+fn every_second(model: &str, first: u32, make: impl Fn(u32, UnixNanos, u32) -> Request) -> Vec<Request> {
+    let now = UnixNanos::now();
+    let one = |place: u32| {
+        let request = make(first + place, now - Nanos(i64::from(place) * 1000 * MS), place);
+        of_model(request, model)
+    };
+    (0..1200).map(one).collect()
+}
+
+fn of_model(mut request: Request, model: &str) -> Request {
+    request.client_dimensions.set(Dimension::Model, Some(model));
+    request.dimensions.set(Dimension::Model, Some(model));
+    request
+}
+
+/// A request that ended in this class after so long, without anything of a server.
+fn ended(number: u32, at: UnixNanos, result: ResultClass, duration_ms: i64) -> Request {
+    let client = Some(ClientSide { duration: Some(Nanos(duration_ms * MS)), ..ClientSide::default() });
+    Request { result: Some(result), client, ..window_support::lone(number, at) }
+}
+
+/// A server that finds these requests in its database.
+async fn served(requests: Vec<Request>) -> Server {
+    let database = Arc::new(test_database().await);
+    let store = window_support::open(&database.url, WEEK).await;
+    window_support::write(&store, requests).await;
+    store.close().await;
+    Server::on(database, &[]).await
+}
+
+/// Puts an objective on a model, and returns how it stands.
+async fn stands(server: &Server, model: &str, spec: &str) -> Value {
+    let document = format!(
+        "apiVersion: tracejoin/v1\nkind: SLO\nmetadata: {{name: {model}}}\nspec: {{{spec}, where: {{model: {model}}}}}\n"
+    );
+    let (status, put) = put(server, model, &document).await;
+    assert_eq!(status, 201, "{put}");
+    let (status, answer) = server.get(&format!("/api/v1/slos/{model}/status")).await;
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+fn reasons(status: &Value) -> Vec<&str> {
+    status["verdict"]["reasons"].as_array().into_iter().flatten().filter_map(|one| one["reason"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_status_is_ok_broken_or_no_verdict_and_says_by_what() {
+    let mut requests = every_second("fast", 0, |number, at, _| window_support::matched(number, at, 100));
+    requests.extend(every_second("slow", 10_000, |number, at, _| window_support::matched(number, at, 400)));
+    requests.extend(every_second("blind", 20_000, |number, at, place| {
+        let spans_came = place % 50 < 31;
+        if spans_came { window_support::matched(number, at, 100) } else { window_support::lone(number, at) }
+    }));
+    let mut seldom = every_second("seldom", 30_000, |number, at, _| window_support::matched(number, at, 400));
+    seldom.retain(|request| u128::from_be_bytes(*request.trace_id.as_bytes()).is_multiple_of(10));
+    requests.extend(seldom);
+    requests.extend(every_second("new", 40_000, |number, at, _| window_support::matched(number, at, 400)).drain(..180));
+    let server = served(requests).await;
+    let spec = "phase: gpu_queue, quantile: 0.95, threshold_ms: 250";
+
+    let fast = stands(&server, "fast", spec).await;
+    assert_eq!((&fast["verdict"]["verdict"], &fast["verdict"]["value_ms"]), (&json!("ok"), &json!(100.0)), "{fast}");
+    assert!(fast["verdict"]["n"].as_u64().is_some_and(|n| (590..=600).contains(&n)), "{fast}");
+    let slow = stands(&server, "slow", spec).await;
+    assert_eq!(
+        (&slow["verdict"]["verdict"], &slow["verdict"]["confirmed"]),
+        (&json!("broken"), &json!(true)),
+        "{slow}"
+    );
+    assert_eq!((&slow["verdict"]["value_ms"], &slow["verdict"]["threshold_ms"]), (&json!(400.0), &json!(250.0)));
+
+    let blind = stands(&server, "blind", spec).await;
+    assert_eq!(
+        (&blind["verdict"]["verdict"], reasons(&blind)),
+        (&json!("no_verdict"), vec!["low_coverage"]),
+        "{blind}"
+    );
+    let coverage = blind["verdict"]["join_coverage"].as_f64().expect("a share");
+    assert!((coverage - 0.62).abs() < 0.01, "{coverage}");
+    let seldom = stands(&server, "seldom", spec).await;
+    assert_eq!((&seldom["verdict"]["verdict"], reasons(&seldom)), (&json!("no_verdict"), vec!["too_few"]), "{seldom}");
+    let new = stands(&server, "new", spec).await;
+    assert_eq!((&new["verdict"]["verdict"], reasons(&new)), (&json!("no_verdict"), vec!["window_not_full"]), "{new}");
+}
+
+#[tokio::test]
+async fn neither_errors_nor_timeouts_turn_a_latency_green() {
+    let mut requests = every_second("slow", 0, |number, at, _| window_support::matched(number, at, 1450));
+    requests.extend(every_second("slow", 10_000, |number, at, _| ended(number, at, ResultClass::Error, 10)));
+    requests.extend(every_second("slow", 20_000, |number, at, _| ended(number, at, ResultClass::Timeout, 10)));
+    requests.extend(every_second("cut-off", 30_000, |number, at, place| match place % 10 {
+        0 => ended(number, at, ResultClass::Timeout, 60_000),
+        _ => window_support::matched(number, at, 100),
+    }));
+    let server = served(requests).await;
+    let spec = "phase: duration, quantile: 0.95, threshold_ms: 1000";
+
+    let slow = stands(&server, "slow", spec).await;
+    assert_eq!((&slow["verdict"]["verdict"], &slow["verdict"]["good"]), (&json!("broken"), &json!(0)), "{slow}");
+    assert!(slow["verdict"]["n"].as_u64().is_some_and(|n| (590..=600).contains(&n)), "{slow}");
+    assert!(slow["verdict"]["left_out"].as_u64().is_some_and(|n| (590..=600).contains(&n)), "{slow}");
+
+    let cut_off = stands(&server, "cut-off", spec).await;
+    assert_eq!(cut_off["verdict"]["verdict"], json!("broken"), "{cut_off}");
+    let share = cut_off["verdict"]["bad"].as_f64().zip(cut_off["verdict"]["n"].as_f64()).map(|(bad, n)| bad / n);
+    assert!(share.is_some_and(|share| (share - 0.1).abs() < 0.005), "{cut_off}");
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::model::{Interval, Nanos, UnixNanos};
 use crate::serve::slos::{Burning, ObjectiveStatus};
 use crate::serve::source::{ObjectiveSource, SourceError, StatusSource};
-use crate::serve::verdict::tests::verdict;
 use crate::serve::tests::{Answer, ask, conforms_to, parts, send};
-use crate::slo::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
+use crate::serve::verdict::tests::verdict;
 use crate::slo::burn::NoMinutes;
+use crate::slo::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
 use crate::slo::{BudgetState, BurnState, Objective, ObjectiveId, Part, Status, Tally, document};
 use crate::store::StoreError;
 
