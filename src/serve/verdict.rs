@@ -23,8 +23,8 @@ pub struct VerdictAnswer {
     pub owner: Option<String>,
     /// The budget of which it is the whole or a part.
     pub budget: Option<String>,
-    /// Which number is compared with the threshold: `p95`, `share` of requests, `ratio` of requests within the
-    /// threshold, or `pooled` share of time.
+    /// Which number is compared with the threshold: `p95`, `share` of requests, `ratio` of requests within a `limit`, or
+    /// `pooled` share of time.
     #[schema(example = "p95")]
     pub goal: String,
     /// The least share of good requests; null where time is shared and not requests.
@@ -47,11 +47,17 @@ pub struct VerdictAnswer {
     /// The threshold and what is compared with it.
     #[serde(flatten)]
     pub measured: MeasuredAnswer,
-    /// Why an end of the interval is not there.
+    /// Of a ratio, what each request must keep, in milliseconds or tokens a second or as a share; its threshold is the
+    /// share of requests that must.
+    pub limit: Option<f64>,
+    /// Why the value or an end of the interval is not there.
     pub ci_reason: Option<String>,
+    /// The exact probability with which such an interval encloses the truth, if requests are independent; null where
+    /// there is no interval, as of a share of time.
+    pub ci_coverage: Option<f64>,
     /// Why a bound is not there.
     pub bounds_reason: Option<String>,
-    /// Requests that decide: good and bad ones.
+    /// Requests that decide: good and bad ones, or those whose time is shared.
     pub n: u64,
     /// Within the threshold.
     pub good: u64,
@@ -63,16 +69,22 @@ pub struct VerdictAnswer {
     pub missing: u64,
     /// Client records that may be among them or not: no spans came that would tell a label of the conditions.
     pub unplaced: u64,
+    /// Requests that have not settled, in no other count.
+    pub pending: u64,
     /// Settled client records that the objective is about.
     pub client_records: u64,
-    /// The matched ones among them, as a share.
+    /// The matched ones among them, as a share; null without any.
     pub join_coverage: Option<f64>,
-    /// Those that tell a value, as a share.
+    /// The conditions by which `join_coverage` is not filtered, since no client in the window tells these labels.
+    pub not_filtered_by: Vec<String>,
+    /// Those that tell a value, as a share; null without any.
     pub phase_coverage: Option<f64>,
     /// The part of the window's tenths with traffic; null where the window is whole by definition.
     pub filled: Option<f64>,
     /// `exact`, or from a `digest`.
     pub method: String,
+    /// How many requests `good` and `bad` may be off: 0 unless they are from a digest.
+    pub rank_error: u64,
 }
 
 /// One reason for which there is no verdict.
@@ -160,6 +172,9 @@ impl VerdictAnswer {
             from: rfc3339(evidence.window.start),
             to: rfc3339(evidence.window.end),
             measured: MeasuredAnswer::of(objective, evidence),
+            limit: matches!(objective.goal, Goal::Ratio { .. })
+                .then(|| objective.indicator.unit().shown(objective.threshold)),
+            ci_coverage: evidence.interval_coverage,
             ci_reason: evidence.interval.absence.map(|absence| absence.to_string()),
             bounds_reason: evidence.bounds.absence.map(|absence| absence.to_string()),
             n: evidence.n,
@@ -168,11 +183,14 @@ impl VerdictAnswer {
             left_out: evidence.tally.left_out,
             missing: evidence.tally.missing,
             unplaced: evidence.unplaced,
+            pending: evidence.pending,
             client_records: evidence.client_records,
             join_coverage: evidence.join_coverage,
+            not_filtered_by: evidence.not_filtered_by.iter().map(|label| label.name().to_owned()).collect(),
             phase_coverage: evidence.phase_coverage,
             filled: evidence.filled,
             method: evidence.method.name().to_owned(),
+            rank_error: evidence.rank_error,
         }
     }
 
@@ -202,9 +220,12 @@ impl ReasonAnswer {
 
 impl MeasuredAnswer {
     fn of(objective: &Objective, evidence: &Evidence) -> Self {
-        let unit = objective.indicator.unit();
+        let (unit, threshold) = match objective.goal {
+            Goal::Ratio { target } => (Unit::Share, target.as_f64()),
+            _ => (objective.indicator.unit(), objective.threshold),
+        };
         let ends = |ends: &Ends| [ends.lower, ends.upper].map(|end| end.map(|value| unit.shown(value)));
-        let (threshold, value) = (unit.shown(objective.threshold), evidence.value.map(|value| unit.shown(value)));
+        let (threshold, value) = (unit.shown(threshold), evidence.value.map(|value| unit.shown(value)));
         let (ci, bounds) = (ends(&evidence.interval), ends(&evidence.bounds));
         match unit {
             Unit::Nanos | Unit::Millis => {
@@ -295,6 +316,17 @@ pub mod tests {
         assert_eq!(written["reasons"][0]["detail"], "400 requests decide, and 500 are asked for");
         assert_eq!(serde_json::from_value::<VerdictAnswer>(written).expect("a verdict"), answer);
         assert_eq!(answer.coverage(), Some(400.0 / 428.0));
+    }
+
+    #[test]
+    fn a_ratio_is_a_share_of_requests_within_a_limit() {
+        let goal = Goal::Ratio { target: Quantile::P95 };
+        let ratio = Objective { goal, ..objective("queue", Indicator::Metric(Metric::GpuQueue), 250e6) };
+        let answer = VerdictAnswer::of(&ratio, &verdict(Status::Broken, 0.93));
+        assert_eq!((answer.goal.as_str(), answer.limit), ("ratio", Some(250.0)));
+        let written = serde_json::to_value(&answer).expect("JSON");
+        assert_eq!((&written["threshold"], &written["value"]), (&json!(0.95), &json!(0.93)));
+        assert_eq!(written["threshold_ms"], json!(null));
     }
 
     #[test]
