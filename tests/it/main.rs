@@ -27,5 +27,6 @@ mod store_size;
 mod store_support;
 mod store_writer;
 mod typed;
+mod verdicts;
 mod window_support;
 mod windows;

@@ -38,7 +38,7 @@ fn summary(answer: &Answer, group: usize, metric: Metric) -> &Summary {
     &answer.groups[group].metrics.iter().find(|(other, _)| *other == metric).expect("the metric").1
 }
 
-async fn rebuild(store: &Store) -> Rebuilt {
+pub async fn rebuild(store: &Store) -> Rebuilt {
     let rollups = Rollups::new(store.clone());
     let mut all = Rebuilt::default();
     loop {
