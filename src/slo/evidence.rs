@@ -159,7 +159,10 @@ impl Evidence {
         let fewest = good.saturating_sub(off(ranks.upper, self.ranks.upper));
         let most = (good + off(ranks.lower, self.ranks.lower)).min(n);
         let shown = Shown::of(objective);
-        self.value = share_of(good, n).map(|share| shown.of_good(share));
+        self.value = match shown {
+            Shown::Good => share_of(good, n),
+            Shown::Bad => share_of(self.tally.bad, n),
+        };
         if let (Some((lower, _)), Some((_, upper))) = (interval::share(fewest, n), interval::share(most, n)) {
             self.interval = shown.ends(lower, upper);
             self.interval_coverage = Some(interval::coverage(n, target));
@@ -182,13 +185,6 @@ impl Shown {
     fn of(objective: &Objective) -> Self {
         let limits_bad = matches!(objective.goal, Goal::Share { .. });
         if limits_bad && objective.indicator.direction() == Direction::AtMost { Self::Bad } else { Self::Good }
-    }
-
-    fn of_good(self, share: f64) -> f64 {
-        match self {
-            Self::Good => share,
-            Self::Bad => 1.0 - share,
-        }
     }
 
     fn ends(self, lower: f64, upper: f64) -> Ends {

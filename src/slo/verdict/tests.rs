@@ -166,7 +166,7 @@ fn a_storm_of_fast_errors_changes_the_error_share_and_no_latency() {
     let share = objective(Indicator::ResultShare(ResultClass::Error), Goal::Share { target: q("0.99") }, 0.01);
     let found = verdict(&share, &storm);
     assert_eq!((found.status, found.confirmed), (Status::Broken, true));
-    assert_eq!(found.evidence.value, Some(1.0 - 400.0 / 3400.0));
+    assert_eq!(found.evidence.value, Some(3000.0 / 3400.0));
     assert_eq!(verdict(&share, &slow).evidence.value, Some(0.0));
 }
 
