@@ -11,6 +11,8 @@ pub mod document;
 pub mod evidence;
 pub mod explain;
 #[cfg(test)]
+mod false_alerts;
+#[cfg(test)]
 pub(crate) mod fixtures;
 pub mod gate;
 pub mod indicator;
