@@ -1,5 +1,6 @@
 //! Objectives, from a file to a verdict, against a real server and its database.
 
+use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -245,4 +246,75 @@ async fn neither_errors_nor_timeouts_turn_a_latency_green() {
     assert_eq!(cut_off["verdict"]["verdict"], json!("broken"), "{cut_off}");
     let share = cut_off["verdict"]["bad"].as_f64().zip(cut_off["verdict"]["n"].as_f64()).map(|(bad, n)| bad / n);
     assert!(share.is_some_and(|share| (share - 0.1).abs() < 0.005), "{cut_off}");
+}
+
+/// Runs `tracejoin slo` with these arguments against a server, and returns status, output and errors.
+fn slo(server: &Server, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracejoin"))
+        .arg("slo")
+        .args(arguments)
+        .args(["--server", &server.http])
+        .output()
+        .expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// What `tracejoin slo apply --json` says became of each whole.
+fn applied(output: &str) -> Vec<(String, String, i64)> {
+    let answer: Value = serde_json::from_str(output).expect("JSON");
+    let mut all = Vec::new();
+    for slo in answer["slos"].as_array().into_iter().flatten() {
+        let text = |key: &str| slo[key].as_str().expect("a text").to_owned();
+        all.push((text("id"), text("action"), slo["version"].as_i64().expect("a number")));
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_checked_whole_before_anything_is_sent() {
+    let server = Server::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    let path = folder.path().to_str().expect("UTF-8");
+    write("goal.yaml", &goal("envelope: 120, gateway: 60, gpu_queue: 250, generation: 770"));
+    write("queue.yaml", &queue("queue-p95", 250).replace("gpu_queue", "queue"));
+    let (status, _, errors) = slo(&server, &["apply", path]);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains("queue.yaml:5:10: spec.phase:"), "{errors}");
+    assert_eq!(server.get("/api/v1/slos").await.1, json!({"slos": []}));
+
+    write("queue.yaml", &queue("queue-p95", 250));
+    let (status, output, errors) = slo(&server, &["apply", path, "--json"]);
+    assert_eq!(status, Some(0), "{errors}");
+    let told = |id: &str, action: &str, version| (id.to_owned(), action.to_owned(), version);
+    assert_eq!(applied(&output), [told("first-token", "created", 1), told("queue-p95", "created", 1)]);
+    assert!(output.contains("arithmetic"), "{output}");
+    let (_, output, _) = slo(&server, &["apply", path, "--json"]);
+    assert_eq!(applied(&output), [told("first-token", "unchanged", 1), told("queue-p95", "unchanged", 1)]);
+
+    std::fs::remove_file(folder.path().join("goal.yaml")).expect("removed");
+    write("queue.yaml", &queue("queue-p95", 300));
+    let (status, output, errors) = slo(&server, &["apply", path, "--prune", "--json"]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert_eq!(applied(&output), [told("queue-p95", "changed", 2), told("first-token", "deleted", 2)]);
+    assert_eq!(names(&server.get("/api/v1/slos").await.1), ["queue-p95"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objectives_are_listed_shown_and_deleted_on_the_command_line() {
+    let server = Server::start().await;
+    put(&server, "queue-p95", &queue("queue-p95", 250)).await;
+    let (_, output, _) = slo(&server, &["list"]);
+    assert!(output.contains("p95 of gpu_queue ≤ 250 ms"), "{output}");
+    let (status, output, _) = slo(&server, &["status", "queue-p95"]);
+    assert_eq!(status, Some(0));
+    assert!(output.contains("no_verdict") && output.contains("queue-p95: too_few: "), "{output}");
+    assert!(output.contains("1h / 5m"), "{output}");
+
+    let (status, output, _) = slo(&server, &["delete", "queue-p95"]);
+    assert_eq!((status, output.contains("deleted")), (Some(0), true), "{output}");
+    let (status, _, errors) = slo(&server, &["status", "queue-p95"]);
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(errors.contains("there is no objective `queue-p95`"), "{errors}");
 }
