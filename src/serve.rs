@@ -10,11 +10,13 @@ mod openapi;
 pub mod phases;
 pub mod query;
 pub mod requests;
+pub mod runs;
 pub mod slos;
 pub mod source;
 mod steps;
 mod stored_gates;
 mod stored_objectives;
+mod stored_runs;
 pub mod stored_statuses;
 pub mod stored_traces;
 mod stored_windows;
@@ -33,7 +35,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
-use self::source::{GateSource, ObjectiveSource, Readiness, StatusSource, TraceSource, WindowSource};
+use self::source::{GateSource, ObjectiveSource, Readiness, RunSource, StatusSource, TraceSource, WindowSource};
 use crate::exposition::Exposition;
 
 #[cfg(test)]
@@ -52,6 +54,8 @@ pub struct Sources {
     pub gates: Arc<dyn GateSource>,
     /// Knows whether they hold.
     pub statuses: Arc<dyn StatusSource>,
+    /// Keeps the runs.
+    pub runs: Arc<dyn RunSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -69,6 +73,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(requests::routes(sources.windows))
         .merge(slos::routes(sources.objectives, sources.statuses))
         .merge(gate::routes(sources.gates))
+        .merge(runs::routes(sources.runs))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))
         .split_for_parts();

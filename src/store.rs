@@ -16,6 +16,7 @@ mod pool;
 mod read;
 mod request;
 mod rollup;
+mod run;
 mod settling;
 mod slo_minute;
 mod traffic;

@@ -6,7 +6,7 @@ use super::answer::{Contents, EXACT_BELOW, Question, Window};
 use super::cell::{Cell, CellKey, cells};
 use super::rollup::{self, DecodeError};
 use super::scope::Dictionary;
-use crate::model::{Interval, Observation, Order, ResultClass, Selection, Slice, UnixNanos};
+use crate::model::{Interval, Iterations, Observation, Order, ResultClass, Selection, Slice, UnixNanos};
 use crate::store::{RequestRow, RollupRow, Snapshot, Store, StoreError};
 
 /// Why a window could not be read.
@@ -81,6 +81,14 @@ impl Reader {
         results: &BTreeSet<ResultClass>,
     ) -> Result<u32, StoreError> {
         self.store.busy_parts(window, parts, labels, results).await
+    }
+
+    /// The iterations of the runs that finished in a window, of all or only of those named.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn iterations(&self, window: Interval, runs: Option<&[String]>) -> Result<Iterations, StoreError> {
+        self.store.iterations(window, runs).await
     }
 
     /// The first requests of a selection, without their spans.

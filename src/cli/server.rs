@@ -100,6 +100,7 @@ impl Server {
             objectives: catalogue.clone(),
             gates: Arc::new(Gates::new(store.clone())),
             statuses: Arc::new(StoredStatuses::new(store.clone())),
+            runs: Arc::new(store.clone()),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+pub(super) use key::is_content;
 pub use key::{EventName, Key, KeyError, Keys};
 pub use matches::{Expected, Kinds, Matches};
 pub use pattern::{Pattern, PatternError};

@@ -49,6 +49,9 @@ pub enum ApiError {
          spans (5 s is common); data older than the retention is gone"
     )]
     UnknownTrace(TraceId),
+    /// No generator told of a run by this name.
+    #[error("nothing was told of a run {0:?}; check the name, or tell of it with PUT or with POST …/finish")]
+    UntoldRun(String),
     /// Objectives that are not there, or may not be changed so.
     #[error(transparent)]
     Objective(#[from] Refusal),
@@ -146,7 +149,9 @@ impl ApiError {
 
     const fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownPath { .. } | Self::UnknownTrace(_) | Self::UnknownRun(_) => StatusCode::NOT_FOUND,
+            Self::UnknownPath { .. } | Self::UnknownTrace(_) | Self::UntoldRun(_) | Self::UnknownRun(_) => {
+                StatusCode::NOT_FOUND
+            }
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Parameter { .. } | Self::Document(_) => StatusCode::BAD_REQUEST,
             Self::Body { status, .. } => *status,

@@ -24,6 +24,7 @@ use utoipa_axum::routes;
     tags(
         (name = "read", description = "Requests, percentiles and coverage"),
         (name = "objectives", description = "What was promised, and whether it holds"),
+        (name = "runs", description = "Runs of load generators: their settings, and what came of their plans"),
         (name = "health", description = "The state of the process"),
         (name = "pages", description = "For people"),
     ),

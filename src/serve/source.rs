@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use thiserror::Error;
 
 use super::error::ApiError;
 use super::slos::ObjectiveStatus;
 use super::trace::Explained;
 use crate::aggregate::{Question, Window};
-use crate::model::{Order, Selection, TraceId, UnixNanos};
+use crate::model::{Order, Run, RunEnd, Selection, TraceId, UnixNanos};
 use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Objective, ObjectiveId};
@@ -87,6 +88,23 @@ pub trait Readiness: Send + Sync + 'static {
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Keeps runs of load generators.
+pub trait RunSource: Send + Sync + 'static {
+    /// A run; `None` where nothing was ever told of it.
+    fn run<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Run>, SourceError>>;
+
+    /// Keeps a configuration in the place of an earlier one.
+    fn configure<'a>(
+        &'a self,
+        id: &'a str,
+        configuration: &'a Value,
+        at: UnixNanos,
+    ) -> BoxFuture<'a, Result<Run, SourceError>>;
+
+    /// Keeps how a run ended in the place of an earlier telling.
+    fn finish<'a>(&'a self, id: &'a str, end: &'a RunEnd) -> BoxFuture<'a, Result<Run, SourceError>>;
 }
 
 /// Knows the objectives, and changes them.

@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::verdict::Verdict;
 use crate::aggregate::scope::Dictionary;
 use crate::aggregate::{ReadError, Reader};
-use crate::model::{Interval, Nanos, UnixNanos};
+use crate::model::{Dimension, Interval, Nanos, UnixNanos};
 
 /// How much longer than it takes to settle a request is waited for.
 const MARGIN: Nanos = Nanos(1_000_000_000);
@@ -26,8 +26,7 @@ pub fn live_window(objective: &Objective, settle: Duration, now: UnixNanos) -> I
 }
 
 /// The verdict of an objective over a window. A `live` one moves with the time of day, so that it may begin before there
-/// was any traffic; any other is whole. What finished runs tell of themselves is in no window of requests: for dropped
-/// iterations there is no verdict here, but one from [`Evidence::counted`].
+/// was any traffic; any other is whole.
 ///
 /// # Errors
 /// All of [`ReadError`].
@@ -38,11 +37,28 @@ pub async fn assess(
     live: bool,
 ) -> Result<Verdict, ReadError> {
     if objective.indicator == Indicator::DroppedIterations {
-        return Ok(Verdict::of(objective, Evidence::counted(objective, window, Tally::default())));
+        return assess_iterations(reader, objective, window).await;
     }
     let read = reader.contents(&question(objective, window)).await?;
     let filled = if live { Some(filled(reader, objective, window, &read.contents.dictionary).await?) } else { None };
     Ok(Verdict::of(objective, Evidence::of(objective, read.served, &read.contents, filled)))
+}
+
+/// The verdict on the iterations of the runs that finished in a window. No request tells of them, so they are counted by
+/// what the runs say, and nothing of it can be missing but whole runs.
+///
+/// # Errors
+/// [`ReadError::Store`].
+pub async fn assess_iterations(
+    reader: &Reader,
+    objective: &Objective,
+    finished: Interval,
+) -> Result<Verdict, ReadError> {
+    let runs: Option<Vec<String>> =
+        objective.conditions.labels.get(&Dimension::Run).map(|runs| runs.iter().cloned().collect());
+    let told = reader.iterations(finished, runs.as_deref()).await?;
+    let tally = Tally { good: told.started, bad: told.dropped, ..Tally::default() };
+    Ok(Verdict::of(objective, Evidence::counted(objective, finished, tally)))
 }
 
 /// The part of a window's tenths in which there is a settled client record that the objective is about.

@@ -11,8 +11,9 @@ use clap::{Arg, Args, Command, FromArgMatches};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tracejoin::config::{Settings, dialects, file};
-use tracejoin::model::{Attributes, Flag, Resource, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
+use tracejoin::model::{Attributes, Dimension, Flag, Resource, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
 use tracejoin::normalise::{self, dialect};
+use tracejoin::slo::{Indicator, document};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -224,6 +225,31 @@ fn every_dialect_has_its_row() {
     }
 }
 
+#[test]
+fn objectives_that_are_shown_can_be_applied() {
+    let examples = fs::read_dir(root().join("examples/slo")).expect("a folder");
+    let files = examples.map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a file"));
+    let shown: Vec<String> = files.chain(blocks(&source("docs/slo.md"), "yaml")).collect();
+    assert!(shown.len() >= 7, "{} are shown", shown.len());
+    for text in shown {
+        let read = document::read(&text).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
+        assert!(!read.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn every_indicator_and_label_is_explained() {
+    let page = source("docs/slo.md");
+    let indicators = between(&page, "## Indicators", "\n## ");
+    for indicator in Indicator::all() {
+        assert!(indicators.contains(&format!("`{indicator}`")), "{indicator} is missing");
+    }
+    let fields = between(&page, "## Fields", "\n## ");
+    for dimension in Dimension::ALL.iter().filter(|label| **label != Dimension::ColdStart) {
+        assert!(fields.contains(&format!("`{}`", dimension.name())), "{} is missing", dimension.name());
+    }
+}
+
 /// Words of a command line, with what stands in single quotes kept whole.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -250,6 +276,7 @@ fn every_command_shown_is_one() {
         "README.md",
         "docs/integrations.md",
         "docs/load-tools.md",
+        "docs/slo.md",
         "docs/streaming.md",
         "clients/k6/README.md",
         "clients/python/README.md",
@@ -280,6 +307,7 @@ fn links_between_pages_lead_somewhere() {
         "CHANGELOG.md",
         "docs/api.md",
         "docs/dialects.md",
+        "docs/slo.md",
         "docs/streaming.md",
         "docs/integrations.md",
         "docs/load-tools.md",

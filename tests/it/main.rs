@@ -22,6 +22,7 @@ mod rules;
 mod slo_minutes;
 mod slos;
 mod store_join;
+mod store_run;
 mod store_schema;
 mod store_size;
 mod store_support;

@@ -117,8 +117,8 @@ impl TryFrom<String> for Key {
     }
 }
 
-/// Whether an attribute by this name would hold what must never be stored.
-fn is_content(key: &str) -> bool {
+/// Whether an attribute or a setting by this name would hold what must never be stored.
+pub(in crate::normalise) fn is_content(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     let known = |content: &&str| match lower.strip_prefix(*content) {
         Some(rest) => rest.is_empty() || rest.starts_with(['.', '[']),

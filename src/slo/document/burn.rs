@@ -5,6 +5,7 @@ use super::fields::{Field, Mapping};
 use super::spec::{LONGEST, NO_INTERVAL};
 use crate::aggregate::Quantile;
 use crate::model::Nanos;
+use crate::slo::indicator::Indicator;
 use crate::slo::objective::{Burn, BurnWindow, Goal};
 
 const MINUTE: Nanos = Nanos(60_000_000_000);
@@ -13,17 +14,21 @@ const MIN_BAD: u64 = 5;
 /// A factor, a long and a short window in minutes.
 const DEFAULTS: [(f64, i64, i64); 3] = [(14.4, 60, 5), (6.0, 360, 30), (1.0, 4320, 360)];
 
+const NO_MINUTES: &str = "does not fit dropped_iterations, which are told once, when a run ends, so that they have no \
+                          minute; leave it out";
+
 /// Reads it. What is wrong is noted.
-pub(super) fn read(spec: &Mapping<'_>, goal: Option<Goal>, faults: &mut Faults) -> Burn {
+pub(super) fn read(spec: &Mapping<'_>, indicator: Indicator, goal: Option<Goal>, faults: &mut Faults) -> Burn {
     let none = Burn { windows: Vec::new(), min_traffic: MIN_TRAFFIC, min_bad: MIN_BAD };
-    let target = goal.and_then(Goal::target);
+    let has_minutes = indicator != Indicator::DroppedIterations;
+    let target = goal.and_then(Goal::target).filter(|_| has_minutes);
     let default = || target.map(default_windows).unwrap_or_default();
     let Some(field) = spec.get("burn") else { return Burn { windows: default(), ..none } };
     if field.is_false() {
         return none;
     }
-    if goal == Some(Goal::Pooled) {
-        faults.add(field.refuse(NO_INTERVAL));
+    if goal == Some(Goal::Pooled) || !has_minutes {
+        faults.add(field.refuse(if has_minutes { NO_INTERVAL } else { NO_MINUTES }));
         return none;
     }
     let Some(burn) = faults.keep(field.mapping()) else { return none };

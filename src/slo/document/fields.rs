@@ -131,9 +131,11 @@ impl<'a> Field<'a> {
         let found = named.and_then(|named| known.iter().find(|(name, _)| *name == named));
         found.map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            match named.and_then(|named| nearest(named, &names)) {
+            let near = named.and_then(|named| nearest(named, &names));
+            match near {
                 Some(near) if names.len() > 1 => self.refuse(format!("is none of its values; did you mean {near}?")),
-                _ => self.refuse(format!("is none of its values; give {}", names.join(", "))),
+                _ if names.len() <= 3 => self.refuse(format!("is none of its values; give {}", names.join(" or "))),
+                _ => self.refuse(format!("is none of its values; give one of {}", names.join(", "))),
             }
         })
     }

@@ -35,7 +35,8 @@ impl Value {
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
-            Self::Flag(_) => "true or false",
+            Self::Flag(true) => "true",
+            Self::Flag(false) => "false",
             Self::Whole(_) | Self::Number(_) => "a number",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
@@ -73,6 +74,9 @@ fn reading() -> Options {
 
 /// What the reader says, without the place that stands before it already.
 fn one_line(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error {
+        return format!("{key} is given twice");
+    }
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let place = first.rfind(" at line ").unwrap_or(first.len());

@@ -2,6 +2,7 @@
 
 use super::budget::ARITHMETIC;
 use super::burn::{all_defaults, default_windows};
+use crate::slo::indicator::Indicator;
 use crate::slo::objective::{Goal, Objective};
 
 /// What is to be said of objectives beside that they were taken, one sentence each.
@@ -18,7 +19,7 @@ pub fn notes(objectives: &[Objective]) -> Vec<String> {
 
 /// The usual burn windows that were left out, since a budget cannot burn so fast.
 fn never_firing(objective: &Objective) -> Option<String> {
-    let target = objective.goal.target()?;
+    let target = objective.goal.target().filter(|_| objective.indicator != Indicator::DroppedIterations)?;
     let kept = default_windows(target);
     let left_out: Vec<String> =
         all_defaults().filter(|window| !kept.contains(window)).map(|window| window.factor.to_string()).collect();

@@ -108,7 +108,7 @@ pub(super) fn terms(
     let min_coverage = spec.optional("min_coverage", faults, Field::share);
     let straddling = spec.optional("at_risk", faults, |field| straddling(field, goal)).unwrap_or_default();
     let require_bounds = spec.optional("require_bounds", faults, |field| require_bounds(field, goal));
-    let burn = burn::read(spec, goal, faults);
+    let burn = burn::read(spec, indicator, goal, faults);
     let alerting = alerting::read(spec, goal, window, faults);
     let (header, limit) = (header?, limit?);
     Some(Objective {

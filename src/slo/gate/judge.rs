@@ -7,11 +7,11 @@ use crate::aggregate::cell::{Cell, CellKey};
 use crate::aggregate::scope::Dictionary;
 use crate::aggregate::{Contents, ReadError, Reader};
 use crate::model::{Interval, Metric, Observation, Readings, UnixNanos};
-use crate::slo::assess::assess;
+use crate::slo::assess::{assess, assess_iterations};
 use crate::slo::evidence::{Evidence, question};
 use crate::slo::explain::{Baseline, Collector, Explanation, Means, Pair, Past, Splits};
 use crate::slo::objective::Conditions;
-use crate::slo::{Indicator, Objective, Status, Tally, Verdict};
+use crate::slo::{Indicator, Objective, Status, Verdict};
 use crate::store::{Store, StoreError, Unsettled};
 
 /// Requests of one window that are read one by one. Verdicts on more of them come from digests, and nothing explains them.
@@ -112,7 +112,7 @@ impl Gates {
         let read = self.read(window, &objectives, &groups).await?;
         let mut verdicts = Vec::new();
         for objective in objectives {
-            let verdict = self.verdict(&objective, window, read.contents.as_ref()).await?;
+            let verdict = self.verdict(&objective, asked, window, read.contents.as_ref()).await?;
             verdicts.push((objective, verdict));
         }
         let mut explanations = Vec::new();
@@ -127,11 +127,14 @@ impl Gates {
     async fn verdict(
         &self,
         objective: &Objective,
+        asked: &GateQuestion,
         window: Interval,
         contents: Option<&Contents>,
     ) -> Result<Verdict, GateError> {
         if objective.indicator == Indicator::DroppedIterations {
-            return Ok(Verdict::of(objective, Evidence::counted(objective, window, Tally::default())));
+            // A run is told to have ended after its last request, so after the window of its requests.
+            let end = if asked.run.is_some() { UnixNanos(i64::MAX) } else { window.end };
+            return Ok(assess_iterations(&self.reader, objective, Interval { end, ..window }).await?);
         }
         match contents {
             Some(contents) => Ok(Verdict::of(objective, Evidence::of(objective, window, contents, None))),

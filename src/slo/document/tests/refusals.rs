@@ -87,6 +87,7 @@ const OBJECTIVES: &[(&str, &[&str])] = &[
         &["10:9: spec.burn.windows[1]"],
     ),
     ("phase: unattributed_share\nthreshold: 0.1\nburn: {min_bad: 1}", &["7:9: spec.burn"]),
+    ("phase: dropped_iterations\nthreshold: 0.1\nburn: {min_bad: 1}", &["7:9: spec.burn"]),
     // Alerts.
     ("phase: error_share\nthreshold: 0.1\nalert: {confirmed: interval}", &["7:11: spec.alert.confirmed"]),
     (

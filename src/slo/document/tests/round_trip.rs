@@ -46,9 +46,10 @@ fn conditions(indicator: Indicator) -> impl Strategy<Value = Conditions> {
         .prop_map(|(labels, cold_starts)| Conditions { labels, cold_starts })
 }
 
-fn burn(goal: Goal) -> BoxedStrategy<Burn> {
+fn burn(indicator: Indicator, goal: Goal) -> BoxedStrategy<Burn> {
     let none = Burn { windows: Vec::new(), min_traffic: 50, min_bad: 5 };
-    let Some(target) = goal.target() else { return Just(none).boxed() };
+    let target = goal.target().filter(|_| indicator != Indicator::DroppedIterations);
+    let Some(target) = target else { return Just(none).boxed() };
     let most = 1.0 / target.rest();
     let window = (0.0001..0.999, 2..40_000_i64, 1..40_000_i64).prop_map(move |(part, long, short)| BurnWindow {
         factor: most * part,
@@ -91,7 +92,7 @@ fn objective() -> impl Strategy<Value = Objective> {
             vec![(Straddling::PointEstimate, true), (Straddling::Interval, false)]
         };
         let numbers = (10..2_592_000_i64, 1..1_000_000_u64, 0.0..=1.0);
-        (header(), conditions(indicator), burn(goal), alerting(goal), numbers, select(rules)).prop_map(
+        (header(), conditions(indicator), burn(indicator, goal), alerting(goal), numbers, select(rules)).prop_map(
             move |((id, description, owner, budget), conditions, burn, alerting, numbers, rules)| Objective {
                 id,
                 description,
