@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::verdict::Verdict;
 use crate::aggregate::scope::Dictionary;
 use crate::aggregate::{ReadError, Reader};
-use crate::model::{Dimension, Interval, Nanos, UnixNanos};
+use crate::model::{Dimension, Interval, Nanos, Slice, UnixNanos};
 
 /// How much longer than it takes to settle a request is waited for.
 const MARGIN: Nanos = Nanos(1_000_000_000);
@@ -39,7 +39,10 @@ pub async fn assess(
     if objective.indicator == Indicator::DroppedIterations {
         return assess_iterations(reader, objective, window).await;
     }
-    let read = reader.contents(&question(objective, window)).await?;
+    let mut read = reader.contents(&question(objective, window)).await?;
+    if let Some(earlier) = settled_minutes(window).filter(|_| live && read.served.end > window.end) {
+        read = reader.contents(&question(objective, earlier)).await?;
+    }
     let filled = if live { Some(filled(reader, objective, window, &read.contents.dictionary).await?) } else { None };
     Ok(Verdict::of(objective, Evidence::of(objective, read.served, &read.contents, filled)))
 }
@@ -59,6 +62,13 @@ pub async fn assess_iterations(
     let told = reader.iterations(finished, runs.as_deref()).await?;
     let tally = Tally { good: told.started, bad: told.dropped, ..Tally::default() };
     Ok(Verdict::of(objective, Evidence::counted(objective, finished, tally)))
+}
+
+/// A window served in whole minutes would reach into what has not settled, where quick requests are known before slow
+/// ones: this one ends with the last minute that has. `None` where the window holds no end of a minute.
+fn settled_minutes(window: Interval) -> Option<Interval> {
+    let end = Slice::of(window.end, window.end).minute;
+    (end > window.start).then_some(Interval { end, ..window })
 }
 
 /// The part of a window's tenths in which there is a settled client record that the objective is about.

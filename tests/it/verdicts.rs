@@ -116,6 +116,10 @@ async fn a_large_window_is_judged_from_digests_and_rollups_say_the_same() {
     for (verdict, threshold) in from_rows.iter().zip([2600, 2726, 2900]) {
         assert_eq!(&judge(&store, &spec(threshold), from, to, false).await, verdict);
     }
+    // A live window never reaches beyond its end, though it is served in whole minutes; these are few enough for rows.
+    let live = judge(&store, &spec(2600), at(30_000), at(230_000), true).await;
+    assert_eq!(live.evidence.window, Interval { start: at(30_000), end: at(180_000) });
+    assert_eq!(live.evidence.n + live.evidence.tally.left_out, 7_500);
     // Counts stay exact: they are in no digest.
     let timeouts = judge(&store, "phase: timeout_share\nthreshold: 0.05", from, to, false).await;
     assert_eq!((timeouts.evidence.value, timeouts.evidence.method), (Some(0.1), Method::Exact));
