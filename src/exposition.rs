@@ -5,8 +5,10 @@
 mod form;
 mod health;
 mod labels;
+mod objectives;
 mod phases;
 mod requests;
+pub mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +19,11 @@ use prometheus_client::encoding::{prometheus_text, text};
 
 pub use form::Form;
 pub use labels::Combination;
+pub use objectives::ObjectiveMetrics;
 pub use phases::{BUCKETS, PHASES};
 pub use requests::RequestMetrics;
+
+use crate::model::UnixNanos;
 
 /// Renders all metrics of the process.
 #[derive(Clone)]
@@ -33,24 +38,25 @@ impl Exposition {
         Self { health, requests }
     }
 
-    /// One valid document in the given form.
+    /// One valid document in the given form, as of `now`.
     ///
     /// # Errors
     /// Where a metric cannot write itself, which none of ours does.
-    pub fn render(&self, form: Form) -> Result<String, std::fmt::Error> {
+    pub fn render(&self, form: Form, now: UnixNanos) -> Result<String, std::fmt::Error> {
         let health = self.health.render();
-        let registry = self.requests.registry();
-        let mut document = String::new();
-        match form {
-            Form::Text => {
-                document.push_str(&health);
-                prometheus_text::encode(&mut document, registry)?;
+        self.requests.read(now, |registry| {
+            let mut document = String::new();
+            match form {
+                Form::Text => {
+                    document.push_str(&health);
+                    prometheus_text::encode(&mut document, registry)?;
+                }
+                Form::OpenMetrics => {
+                    health::as_open_metrics(&health, &mut document);
+                    text::encode(&mut document, registry)?;
+                }
             }
-            Form::OpenMetrics => {
-                health::as_open_metrics(&health, &mut document);
-                text::encode(&mut document, registry)?;
-            }
-        }
-        Ok(document)
+            Ok(document)
+        })
     }
 }

@@ -16,6 +16,7 @@ mod false_alerts;
 pub(crate) mod fixtures;
 pub mod gate;
 pub mod indicator;
+pub mod latest;
 pub mod minutes;
 pub mod notify;
 pub mod objective;

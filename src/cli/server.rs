@@ -17,7 +17,7 @@ use crate::aggregate::Reader;
 use crate::aggregate::rollup::Rollups;
 use crate::archive::{self, Archive};
 use crate::config::{ArchiveSettings, IngestSettings, ListenSettings, Settings, StorageSettings};
-use crate::exposition::{Exposition, RequestMetrics};
+use crate::exposition::{Exposition, ObjectiveMetrics, RequestMetrics};
 use crate::ingest::Ingest;
 use crate::join::{JoinRules, worker};
 use crate::model::Span;
@@ -34,6 +34,7 @@ use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
 use crate::slo::catalogue::Catalogue;
 use crate::slo::gate::Gates;
+use crate::slo::latest::LatestVerdicts;
 use crate::store::{Store, StoreOptions};
 use crate::telemetry;
 
@@ -41,9 +42,6 @@ const DEFAULT_DATA_DIR: &str = "./tracejoin-data";
 
 /// Tasks of this process that join. More of them help while one waits for the database.
 const JOINERS: usize = 2;
-
-/// Series of request metrics, a histogram counted as one.
-const METRIC_SERIES: usize = 2_000;
 
 /// Where a server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +89,10 @@ impl Server {
             read: Arc::new(move |span: &Span| reader.read(span)),
         };
         let stop = CancellationToken::new();
-        let requests = Arc::new(RequestMetrics::new(METRIC_SERIES));
         let catalogue = Arc::new(Catalogue::new(store.clone()));
         catalogue.refresh().await.context("cannot read the objectives")?;
+        let verdicts = Arc::new(LatestVerdicts::default());
+        let requests = Arc::new(request_metrics(settings, Arc::clone(&catalogue), Arc::clone(&verdicts)));
         let sources = Sources {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
@@ -211,6 +210,13 @@ impl Doors {
         });
         listeners
     }
+}
+
+/// Counts of requests, and of what they are to the objectives in force.
+fn request_metrics(settings: &Settings, catalogue: Arc<Catalogue>, verdicts: Arc<LatestVerdicts>) -> RequestMetrics {
+    let current = move || catalogue.current().iter().map(|one| Arc::clone(&one.objective)).collect();
+    let series = settings.slo.metric_series as usize;
+    RequestMetrics::new(series, ObjectiveMetrics::new(Box::new(current), verdicts))
 }
 
 async fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {

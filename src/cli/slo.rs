@@ -4,6 +4,7 @@ mod apply;
 mod delete;
 pub(super) mod files;
 mod list;
+mod rules;
 mod status;
 mod validate;
 
@@ -28,6 +29,8 @@ enum SloCommand {
     Status(status::StatusArgs),
     /// Delete an objective, or a budget with its parts
     Delete(delete::DeleteArgs),
+    /// Write objectives as rules for Prometheus, for those who alert there
+    Rules(rules::RulesArgs),
 }
 
 /// Does what was asked for.
@@ -38,5 +41,6 @@ pub async fn run(args: SloArgs) -> anyhow::Result<ExitCode> {
         SloCommand::List(args) => list::run(args).await,
         SloCommand::Status(args) => status::run(args).await,
         SloCommand::Delete(args) => delete::run(args).await,
+        SloCommand::Rules(args) => rules::run(&args),
     }
 }

@@ -9,17 +9,17 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use super::labels::{Cap, Combination, Exemplar, With};
+use super::objectives::ObjectiveMetrics;
 use super::phases::{self, PHASES, TimesFamily};
 use crate::aggregate::cell::{has_record, told};
 use crate::join::Witness;
-use crate::model::{Flag, Observation, State, TraceId, UnixNanos};
+use crate::model::{Flag, Labels, Observation, State, TraceId, UnixNanos};
 use crate::store::RequestRow;
 
 /// Series that a combination may take: its histograms, and the counters of records, matched ones, states and reasons.
 const SERIES_EACH: usize = PHASES.len() + 8;
 
 /// Metrics of the requests that this process joined.
-#[derive(Debug)]
 pub struct RequestMetrics {
     registry: Registry,
     cap: Mutex<Cap>,
@@ -29,11 +29,13 @@ pub struct RequestMetrics {
     matched: Family<Combination, Counter>,
     excluded: Family<With, Counter>,
     overflowed: Counter,
+    objectives: ObjectiveMetrics,
+    reading: Mutex<()>,
 }
 
 impl RequestMetrics {
-    /// Metrics of at most about `series` series, a histogram counted as one.
-    pub fn new(series: usize) -> Self {
+    /// Metrics of at most about `series` series, a histogram counted as one, and those of objectives.
+    pub fn new(series: usize, objectives: ObjectiveMetrics) -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("tracejoin"),
             cap: Mutex::new(Cap::new(series, SERIES_EACH)),
@@ -43,6 +45,8 @@ impl RequestMetrics {
             matched: Family::default(),
             excluded: Family::default(),
             overflowed: Counter::default(),
+            objectives,
+            reading: Mutex::new(()),
         };
         metrics.register();
         metrics
@@ -58,11 +62,15 @@ impl RequestMetrics {
         registry.register("client_records_excluded", excluded, self.excluded.clone());
         let overflowed = "Requests counted under overflow, since their labels are beyond --metric-series";
         registry.register("metric_series_overflow_requests", overflowed, self.overflowed.clone());
+        self.objectives.register(registry);
     }
 
-    /// Everything that is counted.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    /// Reads everything that is counted, and what is promised and judged at the moment. One reader at a time, since the
+    /// latter is written anew for each.
+    pub fn read<T>(&self, now: UnixNanos, read: impl FnOnce(&Registry) -> T) -> T {
+        let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.objectives.refresh(now);
+        read(&self.registry)
     }
 
     fn admit(&self, combination: Combination, requests: usize) -> Combination {
@@ -113,12 +121,23 @@ struct Seen {
     observation: Observation,
 }
 
+impl Seen {
+    fn of(row: &RequestRow) -> Self {
+        let observation = Observation::of(&row.request, row.arrived_at, row.dims);
+        Self { trace_id: row.request.trace_id, observation }
+    }
+}
+
+fn labels(row: &RequestRow) -> Labels {
+    Labels { client: row.request.client_dimensions.clone(), all: row.request.dimensions.clone() }
+}
+
 impl Witness for RequestMetrics {
     fn joined(&self, first: &[RequestRow], at: UnixNanos) {
+        let observed: Vec<Seen> = first.iter().map(Seen::of).collect();
+        self.objectives.count(observed.iter().zip(first).map(|(seen, row)| (&seen.observation, labels(row))));
         let mut groups: HashMap<Combination, Vec<Seen>> = HashMap::new();
-        for row in first {
-            let observation = Observation::of(&row.request, row.arrived_at, row.dims);
-            let seen = Seen { trace_id: row.request.trace_id, observation };
+        for (seen, row) in observed.into_iter().zip(first) {
             groups.entry(Combination::of(&row.request)).or_default().push(seen);
         }
         let at = SystemTime::from(at.to_datetime());

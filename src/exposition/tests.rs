@@ -1,23 +1,28 @@
 //! Both forms of the document, whole.
 
+use std::sync::Arc;
+
 use prometheus_client::encoding::{prometheus_text, text};
 
-use super::RequestMetrics;
+use super::{ObjectiveMetrics, RequestMetrics};
 use crate::join::Witness;
 use crate::model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhases,
     ServerSide, SpanId, State, TraceId, TtftPhases, UnixNanos,
 };
+use crate::slo::latest::LatestVerdicts;
+use crate::slo::{Objective, ObjectiveId, Status, document};
 use crate::store::RequestRow;
 
 const SECOND: i64 = 1_000_000_000;
+const NOW: UnixNanos = UnixNanos(2 * SECOND);
 
 fn ms(count: i64) -> Nanos {
     Nanos(count * 1_000_000)
 }
 
 /// A matched request of 130 ms, 100 ms of them the server's, with a first token after 40 and 30 ms.
-pub(super) fn request(number: u8, model: &str) -> Request {
+fn request(number: u8, model: &str) -> Request {
     let mut dimensions = Dimensions::default();
     dimensions.set(Dimension::Model, Some(model));
     dimensions.set(Dimension::Streaming, Some("true"));
@@ -57,11 +62,20 @@ pub(super) fn request(number: u8, model: &str) -> Request {
     }
 }
 
+fn metrics(series: usize, objectives: &[&str]) -> RequestMetrics {
+    of(series, objectives, Arc::default())
+}
+
+fn of(series: usize, objectives: &[&str], verdicts: Arc<LatestVerdicts>) -> RequestMetrics {
+    let read = |text: &&str| document::read(text).expect("an objective").into_iter().map(Arc::new);
+    let objectives: Vec<Arc<Objective>> = objectives.iter().flat_map(read).collect();
+    RequestMetrics::new(series, ObjectiveMetrics::new(Box::new(move || objectives.clone()), verdicts))
+}
+
 /// Tells of a request that arrived, and was joined, at 2 s.
-pub(super) fn tell(metrics: &RequestMetrics, requests: impl IntoIterator<Item = Request>) {
-    let at = UnixNanos(2 * SECOND);
-    let rows: Vec<RequestRow> = requests.into_iter().map(|request| RequestRow::new(request, at, 1)).collect();
-    metrics.joined(&rows, at);
+fn tell(metrics: &RequestMetrics, requests: impl IntoIterator<Item = Request>) {
+    let rows: Vec<RequestRow> = requests.into_iter().map(|request| RequestRow::new(request, NOW, 1)).collect();
+    metrics.joined(&rows, NOW);
 }
 
 /// Series in an order that does not change from run to run; lines that say something of a family come first.
@@ -71,20 +85,20 @@ fn sorted(document: &str) -> String {
     lines.join("\n")
 }
 
-pub(super) fn open_metrics(metrics: &RequestMetrics) -> String {
+fn open_metrics(metrics: &RequestMetrics) -> String {
     let mut document = String::new();
-    text::encode(&mut document, metrics.registry()).expect("written");
+    metrics.read(NOW, |registry| text::encode(&mut document, registry)).expect("written");
     document
 }
 
 fn plain(metrics: &RequestMetrics) -> String {
     let mut document = String::new();
-    prometheus_text::encode(&mut document, metrics.registry()).expect("written");
+    metrics.read(NOW, |registry| prometheus_text::encode(&mut document, registry)).expect("written");
     document
 }
 
 fn three() -> RequestMetrics {
-    let metrics = RequestMetrics::new(1_000);
+    let metrics = metrics(1_000, &[]);
     let lone = Request {
         state: State::ClientOnly,
         result: Some(ResultClass::Timeout),
@@ -126,7 +140,7 @@ fn text_has_the_same_series_without_exemplars() {
 
 #[test]
 fn labels_are_escaped_and_counts_only_grow() {
-    let metrics = RequestMetrics::new(1_000);
+    let metrics = metrics(1_000, &[]);
     for round in 1..=2 {
         tell(&metrics, [request(1, "a\"b\\c\nd")]);
         let expected = format!(
@@ -138,7 +152,7 @@ fn labels_are_escaped_and_counts_only_grow() {
 
 #[test]
 fn beyond_the_cap_requests_are_counted_under_overflow() {
-    let metrics = RequestMetrics::new(1);
+    let metrics = metrics(1, &[]);
     tell(&metrics, [request(1, "first")]);
     tell(&metrics, [request(2, "second"), request(3, "third"), request(4, "first")]);
     let document = open_metrics(&metrics);
@@ -148,4 +162,44 @@ fn beyond_the_cap_requests_are_counted_under_overflow() {
     };
     assert_eq!((count("first"), count("overflow"), count("second")), (Some(2), Some(2), None));
     assert!(document.contains("tracejoin_metric_series_overflow_requests_total 2\n"), "{document}");
+}
+
+const QUEUE: &str = r#"{"apiVersion": "tracejoin/v1", "kind": "SLO", "metadata": {"name": "generation-p95"},
+    "spec": {"phase": "generation", "quantile": 0.95, "threshold_ms": 50, "where": {"model": "m"}}}"#;
+const COVERAGE: &str = r#"{"apiVersion": "tracejoin/v1", "kind": "SLO", "metadata": {"name": "coverage"},
+    "spec": {"phase": "join_coverage", "threshold": 0.9}}"#;
+
+fn of_objectives(document: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = document.lines().filter(|line| line.starts_with("tracejoin_slo_")).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn requests_are_good_or_bad_for_each_objective_from_zero_on() {
+    let metrics = metrics(1_000, &[QUEUE, COVERAGE]);
+    let before = open_metrics(&metrics);
+    assert_eq!(of_objectives(&before).iter().filter(|line| line.ends_with(" 0")).count(), 8, "{before}");
+    let fast = Request {
+        phases: Some(ServerPhases { generation: Some(ms(50)), ..ServerPhases::default() }),
+        ..request(3, "m")
+    };
+    tell(&metrics, [request(1, "m"), request(2, "other"), fast]);
+    insta::assert_snapshot!(of_objectives(&open_metrics(&metrics)).join("\n"));
+}
+
+#[test]
+fn a_verdict_is_shown_as_long_as_it_is_new() {
+    let verdicts = Arc::new(LatestVerdicts::default());
+    let metrics = of(1_000, &[QUEUE], Arc::clone(&verdicts));
+    let broken =
+        |document: &str| document.contains("tracejoin_slo_verdict{slo=\"generation-p95\",status=\"broken\"} 1");
+    assert!(!open_metrics(&metrics).contains("tracejoin_slo_verdict{"));
+    let id = ObjectiveId::new("generation-p95").expect("a name");
+    verdicts.replace(NOW, [(id.clone(), Status::Broken)]);
+    let document = open_metrics(&metrics);
+    assert!(broken(&document), "{document}");
+    assert_eq!(document.lines().filter(|line| line.starts_with("tracejoin_slo_verdict{")).count(), 3);
+    verdicts.replace(NOW - Nanos(600 * SECOND), [(id, Status::Broken)]);
+    assert!(!broken(&open_metrics(&metrics)));
 }

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use crate::exposition::{Exposition, Form};
+use crate::model::UnixNanos;
 
 /// The routes of this resource.
 pub fn routes(exposition: Exposition) -> OpenApiRouter {
@@ -27,7 +28,8 @@ pub fn routes(exposition: Exposition) -> OpenApiRouter {
 ))]
 async fn render(State(exposition): State<Exposition>, headers: HeaderMap) -> Result<Response, ApiError> {
     let form = Form::accepted(headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()));
-    let document = exposition.render(form).map_err(|_| ApiError::internal("the metrics cannot be written"))?;
+    let document =
+        exposition.render(form, UnixNanos::now()).map_err(|_| ApiError::internal("the metrics cannot be written"))?;
     Ok(([(CONTENT_TYPE, form.media_type()), (VARY, "accept")], document).into_response())
 }
 

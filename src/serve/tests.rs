@@ -17,7 +17,7 @@ use super::trace::Explained;
 use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::{Contents, Question, Window};
-use crate::exposition::RequestMetrics;
+use crate::exposition::{ObjectiveMetrics, RequestMetrics};
 use crate::model::{Dimension, Labels, Observation, Order, Selection, State as RequestState, TraceId};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
@@ -109,7 +109,8 @@ impl Readiness for Obstacles {
 pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
     let health = crate::telemetry::init_metrics().expect("the only recorder");
-    let exposition = Exposition::new(health, Arc::new(RequestMetrics::new(1_000)));
+    let objectives = ObjectiveMetrics::new(Box::new(Vec::new), Arc::default());
+    let exposition = Exposition::new(health, Arc::new(RequestMetrics::new(1_000, objectives)));
     let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
     let limits = Arc::new(Limits::default());
     let budget = Budget::new(&limits);

@@ -14,6 +14,7 @@ mod events;
 mod ingest;
 mod integrations;
 mod joining;
+mod metrics;
 mod private_postgres;
 mod probe;
 mod recorded;

@@ -12,6 +12,7 @@ mod differences;
 mod gateway;
 mod k6;
 mod k6_client;
+mod metrics;
 mod network;
 mod nginx;
 mod outage;

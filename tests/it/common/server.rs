@@ -124,7 +124,13 @@ impl Server {
 
     /// Asks for text, which must be given.
     pub async fn text(&self, path: &str) -> String {
-        let answer = self.client.get(format!("{}{path}", self.http)).send().await.expect("an answer");
+        self.text_as(path, "*/*").await
+    }
+
+    /// Asks for text of a media type, which must be given.
+    pub async fn text_as(&self, path: &str, accept: &str) -> String {
+        let request = self.client.get(format!("{}{path}", self.http)).header("accept", accept);
+        let answer = request.send().await.expect("an answer");
         assert!(answer.status().is_success());
         answer.text().await.expect("a body")
     }
