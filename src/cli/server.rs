@@ -100,7 +100,7 @@ impl Server {
             gates: Arc::new(Gates::new(store.clone())),
             statuses: Arc::new(StoredStatuses::new(store.clone())),
             runs: Arc::new(store.clone()),
-            readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), stop.clone())),
+            readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), catalogue.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };
         let mut intake = Ingest::new(store.clone(), limits, dialects);

@@ -154,6 +154,8 @@ pub enum CatalogueError {
 pub struct Catalogue {
     store: Store,
     current: watch::Sender<Arc<[Versioned]>>,
+    /// The names of those that are stored and cannot be read.
+    unreadable: watch::Sender<Vec<String>>,
     /// The versions that `current` was made from. Held while they are read, so that an older reading never comes last.
     seen: Mutex<Vec<(String, i32)>>,
 }
@@ -161,12 +163,22 @@ pub struct Catalogue {
 impl Catalogue {
     /// Of a store. Empty until [`Catalogue::refresh`] or [`Catalogue::run`].
     pub fn new(store: Store) -> Self {
-        Self { store, current: watch::Sender::new(Arc::default()), seen: Mutex::default() }
+        let (current, unreadable) = (watch::Sender::new(Arc::default()), watch::Sender::default());
+        Self { store, current, unreadable, seen: Mutex::default() }
     }
 
     /// The objectives as they were when last read, in the order of their names.
     pub fn current(&self) -> Arc<[Versioned]> {
         Arc::clone(&self.current.borrow())
+    }
+
+    /// What keeps some of the objectives from being judged, with what to do about it.
+    pub fn trouble(&self) -> Option<String> {
+        let unreadable = self.unreadable.borrow();
+        let names = (!unreadable.is_empty()).then(|| unreadable.join(", "))?;
+        Some(format!(
+            "these objectives cannot be read and are not judged: {names}; apply them again, or use the version that wrote them"
+        ))
     }
 
     /// Reads what is current. What cannot be read is left out and logged: a newer version of this program may have
@@ -179,7 +191,9 @@ impl Catalogue {
         let stored = self.store.objectives().await?;
         let versions: Vec<_> = stored.iter().map(|one| (one.id.clone(), one.version)).collect();
         if *seen != versions {
-            self.current.send_replace(stored.iter().filter_map(read).collect());
+            let (current, unreadable) = sort_out(&stored);
+            self.current.send_replace(current.into());
+            self.unreadable.send_replace(unreadable);
             *seen = versions;
         }
         Ok(self.current())
@@ -262,22 +276,24 @@ fn now() -> UnixNanos {
     UnixNanos(UnixNanos::now().0.div_euclid(1000) * 1000)
 }
 
-/// `None` for one that is deleted or cannot be read.
-fn read(stored: &StoredObjective) -> Option<Versioned> {
-    let objective = read_document(stored.document.as_ref()?);
-    if objective.is_none() {
-        error!(
-            id = stored.id,
-            version = stored.version,
-            "a stored objective cannot be read and is left out; apply it again"
-        );
+/// What is stored and not deleted: what can be read, and the names of what cannot.
+fn sort_out(stored: &[StoredObjective]) -> (Vec<Versioned>, Vec<String>) {
+    let (mut current, mut unreadable) = (Vec::new(), Vec::new());
+    for one in stored {
+        let Some(document) = &one.document else { continue };
+        let Some(objective) = read_document(document) else {
+            error!(id = one.id, version = one.version, "a stored objective cannot be read and is not judged");
+            unreadable.push(one.id.clone());
+            continue;
+        };
+        current.push(Versioned {
+            objective: Arc::new(objective),
+            version: one.version,
+            since: one.changed_at,
+            changed_by: one.changed_by.clone(),
+        });
     }
-    Some(Versioned {
-        objective: Arc::new(objective?),
-        version: stored.version,
-        since: stored.changed_at,
-        changed_by: stored.changed_by.clone(),
-    })
+    (current, unreadable)
 }
 
 /// The one objective that a stored document tells.

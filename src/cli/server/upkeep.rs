@@ -1,5 +1,6 @@
 //! What a server does beside its work: partitions, retention, metrics, readiness.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::archive::Archive;
 use crate::model::UnixNanos;
 use crate::serve::source::Readiness;
+use crate::slo::catalogue::Catalogue;
 use crate::store::Store;
 
 /// Partitions are made two days ahead, so a run that fails has many successors.
@@ -53,13 +55,14 @@ async fn pause(length: Duration, stop: &CancellationToken) -> bool {
 pub struct StoreReadiness {
     store: Store,
     archive: Option<Archive>,
+    catalogue: Arc<Catalogue>,
     stop: CancellationToken,
 }
 
 impl StoreReadiness {
     /// Of a store, until `stop`.
-    pub fn new(store: Store, archive: Option<Archive>, stop: CancellationToken) -> Self {
-        Self { store, archive, stop }
+    pub fn new(store: Store, archive: Option<Archive>, catalogue: Arc<Catalogue>, stop: CancellationToken) -> Self {
+        Self { store, archive, catalogue, stop }
     }
 
     async fn look(&self) -> Vec<String> {
@@ -80,6 +83,6 @@ impl Readiness for StoreReadiness {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.archive.iter().filter_map(Archive::trouble).collect()
+        self.archive.iter().filter_map(Archive::trouble).chain(self.catalogue.trouble()).collect()
     }
 }

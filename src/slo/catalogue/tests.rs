@@ -168,3 +168,17 @@ fn there_are_at_most_a_thousand() {
     assert_eq!(refused, Refusal::TooMany { wanted: 1001, limit: 1000 });
     assert_eq!(stored.put("queue-7", &slo("queue-7", 300)), [told("queue-7", Action::Changed, 2)]);
 }
+
+#[test]
+fn what_cannot_be_read_is_named_and_leaves_the_others_in_force() {
+    let mut stored = Stored::default();
+    stored.put("gateway", &slo("gateway", 60));
+    stored.put("queue", &slo("queue", 250));
+    stored.put("gone", &slo("gone", 250));
+    stored.change(|plan| plan.delete(&id("gone")));
+    let gateway = stored.0.iter_mut().find(|one| one.id == "gateway").expect("it is there");
+    gateway.document = Some(json!({"apiVersion": "tracejoin/v9"}));
+    let (current, unreadable) = sort_out(&stored.0);
+    let names: Vec<&str> = current.iter().map(|one| one.objective.id.as_str()).collect();
+    assert_eq!((names, unreadable), (vec!["queue"], vec!["gateway".to_owned()]));
+}
