@@ -20,7 +20,7 @@ use super::objective::{BurnWindow, Objective};
 use crate::model::{Nanos, UnixNanos};
 
 pub use rule::{Change, Condition, Presence, Watch};
-pub use text::{Annotations, Facts, annotations, state_url};
+pub use text::{Annotations, Facts, annotations, resolution, state_url};
 
 /// From this factor on a burning budget wakes somebody up.
 const PAGE_FACTOR: f64 = 6.0;
@@ -77,8 +77,11 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// All that an objective asks to be told of.
+    /// All that an objective asks to be told of. What finished runs tell of is judged once, by a gate.
     pub fn of(objective: &Objective) -> Vec<Self> {
+        if objective.indicator == Indicator::DroppedIterations {
+            return Vec::new();
+        }
         let mut all = vec![Self::Broken];
         if objective.goal.target().is_some() {
             all.extend(objective.burn.windows.iter().copied().map(Self::Burn));
@@ -116,7 +119,7 @@ impl Trouble {
 fn sources(objective: &Objective) -> Vec<Source> {
     let mut sources = Vec::new();
     let is_part = objective.budget.as_ref().is_some_and(|budget| *budget != objective.id);
-    if objective.indicator != Indicator::DroppedIterations && !is_part {
+    if !is_part {
         sources.push(Source::Client);
     }
     if objective.indicator.needs_server() || objective.indicator == Indicator::JoinCoverage {

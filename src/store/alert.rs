@@ -255,6 +255,15 @@ impl AlertClaim {
         Ok(())
     }
 
+    /// Says that the claim is still at work: the server ends a transaction that says nothing for a minute.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`]; the claim must then be dropped.
+    pub async fn keep(&mut self) -> Result<(), StoreError> {
+        sqlx::query("select").execute(&mut *self.transaction).await?;
+        Ok(())
+    }
+
     /// Makes it all happen.
     ///
     /// # Errors

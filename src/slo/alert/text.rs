@@ -55,6 +55,17 @@ pub fn annotations(facts: &Facts<'_>) -> Annotations {
     all
 }
 
+/// Why an alert ends.
+pub fn resolution(facts: &Facts<'_>) -> String {
+    let text = match facts.trouble {
+        Trouble::Broken => format!("the newest verdict is ok: {}", numbers(facts)),
+        Trouble::Burn(_) => facts.burn.map_or_else(String::new, burning),
+        Trouble::NoVerdict => format!("there is a verdict again: {}", facts.verdict.status.name()),
+        Trouble::Silent(source) => format!("the {} is heard again", source.name()),
+    };
+    safe(&text)
+}
+
 /// The address of an objective's state, where people reach the server.
 pub fn state_url(public_url: &Url, objective: &Objective) -> Option<Url> {
     address(public_url, &["api", "v1", "slos", objective.id.as_str(), "status"])
