@@ -1,5 +1,6 @@
 //! REST: router, errors, one file a resource, OpenAPI.
 
+pub mod alerts;
 pub mod coverage;
 mod documents;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod runs;
 pub mod slos;
 pub mod source;
 mod steps;
+mod stored_alerts;
 mod stored_gates;
 mod stored_objectives;
 mod stored_runs;
@@ -35,7 +37,9 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
-use self::source::{GateSource, ObjectiveSource, Readiness, RunSource, StatusSource, TraceSource, WindowSource};
+use self::source::{
+    AlertSource, GateSource, ObjectiveSource, Readiness, RunSource, StatusSource, TraceSource, WindowSource,
+};
 use crate::exposition::Exposition;
 
 #[cfg(test)]
@@ -56,6 +60,8 @@ pub struct Sources {
     pub statuses: Arc<dyn StatusSource>,
     /// Keeps the runs.
     pub runs: Arc<dyn RunSource>,
+    /// Knows the alerts.
+    pub alerts: Arc<dyn AlertSource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -74,6 +80,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(slos::routes(sources.objectives, sources.statuses))
         .merge(gate::routes(sources.gates))
         .merge(runs::routes(sources.runs))
+        .merge(alerts::routes(sources.alerts))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))
         .split_for_parts();

@@ -1,5 +1,6 @@
 //! A whole server, composed: database, listeners, joining, upkeep.
 
+mod alerting;
 mod upkeep;
 
 use std::net::SocketAddr;
@@ -100,6 +101,7 @@ impl Server {
             gates: Arc::new(Gates::new(store.clone())),
             statuses: Arc::new(StoredStatuses::new(store.clone())),
             runs: Arc::new(store.clone()),
+            alerts: Arc::new(store.clone()),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), catalogue.clone(), stop.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };
@@ -115,6 +117,7 @@ impl Server {
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });
+        alerting::start(&settings.slo, &store, &catalogue, &mut workers, &stop)?;
         let stopping = stop.clone();
         workers.spawn(async move { catalogue.run(stopping).await });
         workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));

@@ -1,5 +1,6 @@
 //! `tracejoin slo …`: objectives, as files and on a server.
 
+mod alerts;
 mod apply;
 mod delete;
 pub(super) mod files;
@@ -27,6 +28,8 @@ enum SloCommand {
     List(list::ListArgs),
     /// Show whether objectives hold, with the numbers that decided, or how the budget of one burns
     Status(status::StatusArgs),
+    /// List the alerts of a server: what fires, and what did
+    Alerts(alerts::AlertsArgs),
     /// Delete an objective, or a budget with its parts
     Delete(delete::DeleteArgs),
     /// Write objectives as rules for Prometheus, for those who alert there
@@ -40,6 +43,7 @@ pub async fn run(args: SloArgs) -> anyhow::Result<ExitCode> {
         SloCommand::Apply(args) => apply::run(args).await,
         SloCommand::List(args) => list::run(args).await,
         SloCommand::Status(args) => status::run(args).await,
+        SloCommand::Alerts(args) => alerts::run(args).await,
         SloCommand::Delete(args) => delete::run(args).await,
         SloCommand::Rules(args) => rules::run(&args),
     }

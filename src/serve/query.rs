@@ -10,5 +10,5 @@ mod time;
 
 pub use distribution::{Distribution, DistributionParams};
 pub use parameters::{Parameters, names};
-pub use selection::{SelectionParams, read_selection};
+pub use selection::{SelectionParams, WindowParams, read_selection, read_window};
 pub use time::{parse_duration, parse_time};

@@ -13,10 +13,11 @@ use super::error::ApiError;
 use super::slos::ObjectiveStatus;
 use super::trace::Explained;
 use crate::aggregate::{Question, Window};
-use crate::model::{Order, Run, RunEnd, Selection, TraceId, UnixNanos};
+use crate::model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
 use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Objective, ObjectiveId};
+use crate::store::{AlertTransition, DeliveryState, StoredAlert};
 
 /// Why nothing could be read.
 #[derive(Debug, Error)]
@@ -77,6 +78,18 @@ pub trait WindowSource: Send + Sync + 'static {
         order: Order,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>>;
+}
+
+/// A change of an alert, and what became of telling it.
+pub type ToldTransition = (AlertTransition, Vec<DeliveryState>);
+
+/// Knows the alerts.
+pub trait AlertSource: Send + Sync + 'static {
+    /// Those that fire, those that do not, or both; those that started last come first.
+    fn alerts(&self, firing: Option<bool>) -> BoxFuture<'_, Result<Vec<StoredAlert>, SourceError>>;
+
+    /// The transitions of a window, newest first.
+    fn history(&self, window: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<ToldTransition>, SourceError>>;
 }
 
 /// Knows whether the process can do its work.

@@ -9,21 +9,25 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tower::ServiceExt;
+use uuid::Uuid;
 
 use super::runs::tests::Log;
 use super::slos::tests::Shelf;
-use super::source::SourceError;
+use super::source::{SourceError, ToldTransition};
 use super::trace::Explained;
 use super::*;
 use crate::aggregate::cell::cells;
 use crate::aggregate::{Contents, Question, Window};
 use crate::exposition::{ObjectiveMetrics, RequestMetrics};
-use crate::model::{Dimension, Labels, Observation, Order, Selection, State as RequestState, TraceId};
+use crate::model::{
+    Dimension, Interval, Labels, Observation, Order, Selection, State as RequestState, TraceId, UnixNanos,
+};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
 use crate::receive::intake::{EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
 use crate::receive::limits::Limits;
 use crate::receive::records::{self, RecordDoor};
+use crate::store::{AlertTransition, DeliveryState, StoredAlert};
 
 mod gate;
 
@@ -76,6 +80,53 @@ impl WindowSource for Fixture {
     }
 }
 
+/// An alert that fires, told to one receiver and not to another.
+impl AlertSource for Fixture {
+    fn alerts(&self, firing: Option<bool>) -> BoxFuture<'_, Result<Vec<StoredAlert>, SourceError>> {
+        let shown = if firing == Some(false) { Vec::new() } else { vec![fired()] };
+        async { Ok(shown) }.boxed()
+    }
+
+    fn history(&self, _: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<ToldTransition>, SourceError>> {
+        let StoredAlert { fingerprint, slo, labels, annotations, generator_url, starts_at, .. } = fired();
+        let transition = AlertTransition {
+            key: Uuid::from_u128(9),
+            fingerprint,
+            number: 1,
+            at: starts_at,
+            firing: true,
+            slo,
+            labels,
+            annotations,
+            generator_url,
+            starts_at,
+        };
+        let state = |receiver: &str, delivered_at: Option<UnixNanos>| DeliveryState {
+            receiver: receiver.to_owned(),
+            attempts: 2,
+            delivered_at,
+            last_error: delivered_at.is_none().then(|| "it answered 503".to_owned()),
+        };
+        let deliveries = vec![state("alertmanager:a:9093#1", Some(starts_at)), state("webhook:b:443#2", None)];
+        async move { Ok(vec![(transition, deliveries); limit.min(1) as usize]) }.boxed()
+    }
+}
+
+fn fired() -> StoredAlert {
+    let text = |name: &str, text: &str| [(name.to_owned(), text.to_owned())].into();
+    StoredAlert {
+        fingerprint: Uuid::from_u128(7),
+        slo: "queue".to_owned(),
+        labels: text("alertname", "TracejoinObjectiveBroken"),
+        annotations: text("summary", "gpu_queue broke its objective"),
+        generator_url: None,
+        firing: true,
+        transitions: 1,
+        starts_at: UnixNanos(1_767_355_200_000_000_000),
+        ends_at: None,
+    }
+}
+
 /// Takes a record that is an object, refuses any other, and is away for more than two.
 impl EventIntake for Fixture {
     fn accept(&self, lines: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
@@ -117,9 +168,9 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
         .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
     let (objectives, readiness) = (Arc::new(Shelf::with_one()), Arc::new(readiness));
-    let (statuses, gates) = (objectives.clone(), Arc::new(Fixture));
+    let (statuses, gates, alerts) = (objectives.clone(), Arc::new(Fixture), Arc::new(Fixture));
     let runs = Arc::new(Log::default());
-    let sources = Sources { traces, windows, objectives, statuses, gates, runs, readiness, exposition };
+    let sources = Sources { traces, windows, objectives, statuses, gates, runs, alerts, readiness, exposition };
     let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }
@@ -348,4 +399,28 @@ async fn pages_need_nothing_from_elsewhere() {
         assert_eq!((answer.status, answer.form.as_str()), (StatusCode::OK, "text/html"));
         assert!(!answer.body.contains("http://") && !answer.body.contains("https://"), "{path} names another host");
     }
+}
+
+#[tokio::test]
+async fn alerts_stand_with_their_state_and_what_became_of_telling_them() {
+    let (router, document) = parts(&[]);
+    let answer = ask(&router, Method::GET, "/api/v1/alerts?state=firing", "*/*").await;
+    conforms(&document, "/api/v1/alerts", &answer);
+    let alert = &answer.json()["alerts"][0];
+    assert_eq!((&alert["state"], &alert["ends_at"]), (&Value::from("firing"), &Value::Null));
+    assert_eq!(alert["starts_at"], "2026-01-02T12:00:00Z");
+    assert_eq!(get("/api/v1/alerts?state=resolved").await.json()["alerts"], serde_json::json!([]));
+    let refused = get("/api/v1/alerts?state=broken").await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert_eq!(refused.json()["accepted"], serde_json::json!(["firing", "resolved"]));
+
+    let answer = ask(&router, Method::GET, "/api/v1/alerts/history?from=-1d&limit=5", "*/*").await;
+    conforms(&document, "/api/v1/alerts/history", &answer);
+    let deliveries = &answer.json()["transitions"][0]["deliveries"];
+    assert_eq!(deliveries[0]["last_error"], Value::Null);
+    assert_eq!(
+        (&deliveries[1]["delivered_at"], &deliveries[1]["last_error"]),
+        (&Value::Null, &Value::from("it answered 503"))
+    );
+    assert_eq!(get("/api/v1/alerts/history?model=m").await.status, StatusCode::BAD_REQUEST);
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod alerts;
 mod archive;
 mod callers;
 mod cases;

@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
-use crate::model::UnixNanos;
+use crate::model::{Nanos, UnixNanos};
 use crate::serve::source::Readiness;
 use crate::slo::catalogue::Catalogue;
 use crate::store::Store;
@@ -30,10 +30,19 @@ pub async fn maintain(store: Store, archive: Option<Archive>, stop: Cancellation
             Ok(done) => tracing::info!(created = ?done.created, dropped = ?done.dropped, "partitions were changed"),
             Err(error) => tracing::warn!(%error, "partitions could not be looked after; trying again later"),
         }
+        if let Err(error) = store.forget_alerts(alerts_kept_from(&store)).await {
+            tracing::warn!(%error, "old alerts could not be forgotten; trying again later");
+        }
         if pause(MAINTAIN_EVERY, &stop).await {
             return;
         }
     }
+}
+
+/// The history of alerts is kept as long as rollups are.
+fn alerts_kept_from(store: &Store) -> UnixNanos {
+    let kept = i64::try_from(store.options().rollup_retention.as_nanos()).unwrap_or(i64::MAX);
+    UnixNanos::now() - Nanos(kept)
 }
 
 /// Moves what was measured into its buckets, which otherwise happens only when somebody asks for the metrics.

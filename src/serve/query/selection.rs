@@ -55,10 +55,31 @@ pub struct SelectionParams {
 /// # Errors
 /// [`ApiError::Parameter`] for a value that cannot be understood, and for a window that ends before it starts.
 pub fn read_selection(parameters: &Parameters, now: UnixNanos) -> Result<Selection, ApiError> {
-    Ok(Selection { window: window(parameters, now)?, filters: filters(parameters)?, results: results(parameters)? })
+    Ok(Selection {
+        window: read_window(parameters, now)?,
+        filters: filters(parameters)?,
+        results: results(parameters)?,
+    })
 }
 
-fn window(parameters: &Parameters, now: UnixNanos) -> Result<Interval, ApiError> {
+/// The parameters that say which stretch of time a query is about.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "documents the parameters; read_window reads them by name")]
+pub struct WindowParams {
+    /// Start of the window: RFC 3339, or relative to now such as `-15m`.
+    #[param(default = "-1h")]
+    from: Option<String>,
+    /// End of the window, not included: RFC 3339, relative, or `now`.
+    #[param(default = "now")]
+    to: Option<String>,
+}
+
+/// Reads what [`WindowParams`] documents.
+///
+/// # Errors
+/// [`ApiError::Parameter`] for a time that cannot be understood, and for a window that ends before it starts.
+pub fn read_window(parameters: &Parameters, now: UnixNanos) -> Result<Interval, ApiError> {
     let from = parse_time("from", parameters.one("from")?.unwrap_or("-1h"), now)?;
     let to = parse_time("to", parameters.one("to")?.unwrap_or("now"), now)?;
     if from >= to {

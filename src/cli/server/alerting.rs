@@ -1,0 +1,42 @@
+//! Judging objectives, and telling of alerts.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Hidden, SloSettings};
+use crate::slo::catalogue::Catalogue;
+use crate::slo::evaluator::{self, Evaluator};
+use crate::slo::notify::{self, Notifier};
+use crate::store::Store;
+
+/// Starts what keeps the alerts of a store and tells of them, until `stop`.
+///
+/// # Errors
+/// Where a receiver cannot be told; the message says what to change.
+pub(super) fn start(
+    settings: &SloSettings,
+    store: &Store,
+    catalogue: &Arc<Catalogue>,
+    workers: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let texts = |hidden: &[Hidden]| hidden.iter().map(|one| one.reveal().to_owned()).collect();
+    let options = notify::Options {
+        alertmanagers: texts(&settings.alertmanager),
+        webhooks: texts(&settings.webhook),
+        webhook_secret: settings.webhook_secret.as_ref().map(|secret| secret.reveal().to_owned()),
+        resend: settings.alert_resend,
+    };
+    let notifier = Notifier::new(store.clone(), &options).context("cannot tell of alerts")?;
+    let told = evaluator::Options { receivers: notifier.receivers(), public_url: settings.public_url.clone() };
+    let evaluator = Evaluator::new(store.clone(), Arc::clone(catalogue), told);
+
+    let (every, stopping) = (settings.slo_evaluation, stop.clone());
+    workers.spawn(async move { evaluator.run(every, stopping).await });
+    let stopping = stop.clone();
+    workers.spawn(async move { notifier.run(stopping).await });
+    Ok(())
+}
