@@ -20,9 +20,13 @@ const PARTS: u32 = 10;
 
 /// The window of an objective that ends as late as everything has settled at `now`.
 pub fn live_window(objective: &Objective, settle: Duration, now: UnixNanos) -> Interval {
-    let settle = i64::try_from(settle.as_nanos()).map_or(Nanos(i64::MAX), Nanos);
-    let end = now - settle - MARGIN;
+    let end = live_end(settle, now);
     Interval { start: end - objective.window, end }
+}
+
+/// Where a window ends that ends as late as everything has settled at `now`.
+pub fn live_end(settle: Duration, now: UnixNanos) -> UnixNanos {
+    now - i64::try_from(settle.as_nanos()).map_or(Nanos(i64::MAX), Nanos) - MARGIN
 }
 
 /// The verdict of an objective over a window. A `live` one moves with the time of day, so that it may begin before there

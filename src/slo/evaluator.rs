@@ -18,17 +18,14 @@ use self::judged::Judged;
 use self::round::Round;
 use self::scope::Scopes;
 use super::alert::Watch;
-use super::assess::assess;
+use super::assess::{assess, live_end};
 use super::burn::BurnState;
 use super::catalogue::{Catalogue, Versioned};
 use super::indicator::Indicator;
 use super::minutes::MinuteCounts;
 use crate::aggregate::{ReadError, Reader};
-use crate::model::{Interval, Nanos, UnixNanos};
+use crate::model::{Interval, UnixNanos};
 use crate::store::{Store, StoreError};
-
-/// A request is looked for this much longer than it takes to settle.
-const MARGIN: Nanos = Nanos(1_000_000_000);
 
 /// Who is told, and how links begin.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +103,7 @@ impl Evaluator {
         let current = self.catalogue.refresh().await?;
         let mut round = Round::begin(claim, &self.options, now).await?;
         let mut burn = self.burn_states(&current, now).await;
-        let mut scopes = Scopes::new(&self.reader, now - self.lag());
+        let mut scopes = Scopes::new(&self.reader, live_end(self.store.options().settle, now));
         let mut done = Evaluated::default();
         for versioned in current.iter().filter(|one| one.objective.indicator != Indicator::DroppedIterations) {
             let burn = burn.remove(versioned.objective.id.as_str()).unwrap_or_default();
@@ -126,12 +123,6 @@ impl Evaluator {
         round.end_orphans(living.map(|one| one.id).collect()).await?;
         (done.changes, done.firing) = round.commit().await?;
         Ok(Some(done))
-    }
-
-    /// How far behind the time of day a window ends: what began before has settled.
-    fn lag(&self) -> Nanos {
-        let settle = i64::try_from(self.store.options().settle.as_nanos()).unwrap_or(i64::MAX);
-        Nanos(settle) + MARGIN
     }
 
     /// What the burn windows of all objectives say. Those that cannot be read are left out, so their alerts hold.

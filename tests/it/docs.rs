@@ -274,6 +274,7 @@ fn call(line: &str) -> Option<Vec<String>> {
 fn every_command_shown_is_one() {
     let pages = [
         "README.md",
+        "docs/alerts.md",
         "docs/integrations.md",
         "docs/load-tools.md",
         "docs/slo.md",
@@ -310,6 +311,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/slo.md",
         "docs/streaming.md",
         "docs/verdicts.md",
+        "docs/alerts.md",
         "docs/integrations.md",
         "docs/load-tools.md",
         "clients/k6/README.md",
