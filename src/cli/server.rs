@@ -117,7 +117,7 @@ impl Server {
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });
-        alerting::start(&settings.slo, &store, &catalogue, &mut workers, &stop)?;
+        alerting::start(&settings.slo, &store, &catalogue, verdicts, &mut workers, &stop)?;
         let stopping = stop.clone();
         workers.spawn(async move { catalogue.run(stopping).await });
         workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));

@@ -22,6 +22,7 @@ use super::assess::{assess, live_end};
 use super::burn::BurnState;
 use super::catalogue::{Catalogue, Versioned};
 use super::indicator::Indicator;
+use super::latest::LatestVerdicts;
 use super::minutes::MinuteCounts;
 use crate::aggregate::{ReadError, Reader};
 use crate::model::{Interval, UnixNanos};
@@ -34,6 +35,8 @@ pub struct Options {
     pub receivers: Vec<String>,
     /// Where people reach this server.
     pub public_url: Option<Url>,
+    /// Where the newest verdicts are shown from.
+    pub verdicts: Arc<LatestVerdicts>,
 }
 
 /// What a round did.
@@ -105,11 +108,13 @@ impl Evaluator {
         let mut burn = self.burn_states(&current, now).await;
         let mut scopes = Scopes::new(&self.reader, live_end(self.store.options().settle, now));
         let mut done = Evaluated::default();
+        let mut verdicts = Vec::new();
         for versioned in current.iter().filter(|one| one.objective.indicator != Indicator::DroppedIterations) {
             let burn = burn.remove(versioned.objective.id.as_str()).unwrap_or_default();
             match self.judge(versioned, round.watch(versioned), burn, &mut scopes, now).await {
                 Ok(judged) => {
                     done.judged += 1;
+                    verdicts.push((versioned.objective.id.clone(), judged.verdict.status.clone()));
                     round.apply(&judged, &self.reader, &mut scopes).await?;
                 }
                 Err(error) => {
@@ -122,6 +127,7 @@ impl Evaluator {
         let living = self.store.objectives().await?.into_iter().filter(|one| one.document.is_some());
         round.end_orphans(living.map(|one| one.id).collect()).await?;
         (done.changes, done.firing) = round.commit().await?;
+        self.options.verdicts.replace(now, verdicts);
         Ok(Some(done))
     }
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Hidden, SloSettings};
 use crate::slo::catalogue::Catalogue;
 use crate::slo::evaluator::{self, Evaluator};
+use crate::slo::latest::LatestVerdicts;
 use crate::slo::notify::{self, Notifier};
 use crate::store::Store;
 
@@ -20,6 +21,7 @@ pub(super) fn start(
     settings: &SloSettings,
     store: &Store,
     catalogue: &Arc<Catalogue>,
+    verdicts: Arc<LatestVerdicts>,
     workers: &mut JoinSet<()>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -31,7 +33,8 @@ pub(super) fn start(
         resend: settings.alert_resend,
     };
     let notifier = Notifier::new(store.clone(), &options).context("cannot tell of alerts")?;
-    let told = evaluator::Options { receivers: notifier.receivers(), public_url: settings.public_url.clone() };
+    let told =
+        evaluator::Options { receivers: notifier.receivers(), public_url: settings.public_url.clone(), verdicts };
     let evaluator = Evaluator::new(store.clone(), Arc::clone(catalogue), told);
 
     let (every, stopping) = (settings.slo_evaluation, stop.clone());

@@ -13,7 +13,7 @@ pub(super) type Filters = BTreeMap<Dimension, BTreeSet<String>>;
 pub(super) struct Scopes<'a> {
     reader: &'a Reader,
     end: UnixNanos,
-    known: HashMap<(Vec<(Dimension, BTreeSet<String>)>, Nanos), Presence>,
+    known: HashMap<(Filters, Nanos), Presence>,
 }
 
 impl<'a> Scopes<'a> {
@@ -32,7 +32,7 @@ impl<'a> Scopes<'a> {
     /// # Errors
     /// All of [`ReadError`].
     pub(super) async fn presence(&mut self, filters: &Filters, length: Nanos) -> Result<Presence, ReadError> {
-        let key = (filters.clone().into_iter().collect(), length);
+        let key = (filters.clone(), length);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
