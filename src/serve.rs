@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod coverage;
 mod documents;
+pub mod dry_run;
 pub mod error;
 pub mod gate;
 mod health;
@@ -38,7 +39,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::error::ApiError;
 use self::source::{
-    AlertSource, GateSource, ObjectiveSource, Readiness, RunSource, StatusSource, TraceSource, WindowSource,
+    AlertSource, GateSource, ObjectiveSource, Readiness, ReplaySource, RunSource, StatusSource, TraceSource,
+    WindowSource,
 };
 use crate::exposition::Exposition;
 
@@ -62,6 +64,8 @@ pub struct Sources {
     pub runs: Arc<dyn RunSource>,
     /// Knows the alerts.
     pub alerts: Arc<dyn AlertSource>,
+    /// Replays objectives.
+    pub replays: Arc<dyn ReplaySource>,
     /// Knows whether the process can do its work.
     pub readiness: Arc<dyn Readiness>,
     /// Renders the metrics.
@@ -81,6 +85,7 @@ pub fn router(sources: Sources, uploads: OpenApiRouter) -> (Router, OpenApi) {
         .merge(gate::routes(sources.gates))
         .merge(runs::routes(sources.runs))
         .merge(alerts::routes(sources.alerts))
+        .merge(dry_run::routes(sources.replays))
         .merge(health::routes(sources.readiness))
         .merge(metrics::routes(sources.exposition))
         .split_for_parts();

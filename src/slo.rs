@@ -8,6 +8,7 @@ pub mod assess;
 pub mod burn;
 pub mod catalogue;
 pub mod document;
+pub mod dry_run;
 pub mod evaluator;
 pub mod evidence;
 pub mod explain;

@@ -34,6 +34,7 @@ use crate::serve::stored_statuses::StoredStatuses;
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
 use crate::slo::catalogue::Catalogue;
+use crate::slo::dry_run::DryRuns;
 use crate::slo::gate::Gates;
 use crate::slo::latest::LatestVerdicts;
 use crate::store::{Store, StoreOptions};
@@ -103,6 +104,7 @@ impl Server {
             runs: Arc::new(store.clone()),
             alerts: Arc::new(store.clone()),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), catalogue.clone(), stop.clone())),
+            replays: Arc::new(DryRuns::new(store.clone())),
             exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
         };
         let mut intake = Ingest::new(store.clone(), limits, dialects);

@@ -3,6 +3,7 @@
 mod alerts;
 mod apply;
 mod delete;
+mod dry_run;
 pub(super) mod files;
 mod list;
 mod rules;
@@ -30,6 +31,8 @@ enum SloCommand {
     Status(status::StatusArgs),
     /// List the alerts of a server: what fires, and what did
     Alerts(alerts::AlertsArgs),
+    /// Replay objectives over data of the past: how often they would have fired, and how early
+    DryRun(dry_run::DryRunArgs),
     /// Delete an objective, or a budget with its parts
     Delete(delete::DeleteArgs),
     /// Write objectives as rules for Prometheus, for those who alert there
@@ -44,6 +47,7 @@ pub async fn run(args: SloArgs) -> anyhow::Result<ExitCode> {
         SloCommand::List(args) => list::run(args).await,
         SloCommand::Status(args) => status::run(args).await,
         SloCommand::Alerts(args) => alerts::run(args).await,
+        SloCommand::DryRun(args) => dry_run::run(args).await,
         SloCommand::Delete(args) => delete::run(args).await,
         SloCommand::Rules(args) => rules::run(&args),
     }

@@ -1,7 +1,7 @@
 //! Whether a test run may pass: `POST /api/v1/gate`.
 
 mod answer;
-mod ask;
+pub(super) mod ask;
 mod said;
 pub mod view;
 

@@ -1,6 +1,6 @@
 //! Objectives: `GET /api/v1/slos` and what is below it.
 
-mod status;
+pub mod status;
 mod view;
 
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use super::trace::Explained;
 use crate::aggregate::{Question, Window};
 use crate::model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
 use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
+use crate::slo::dry_run::{DryRunError, DryRunQuestion, Replayed};
 use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Objective, ObjectiveId};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
@@ -158,4 +159,10 @@ pub trait StatusSource: Send + Sync + 'static {
         versioned: &'a Versioned,
         now: UnixNanos,
     ) -> BoxFuture<'a, Result<ObjectiveStatus, SourceError>>;
+}
+
+/// Replays objectives over what is stored.
+pub trait ReplaySource: Send + Sync + 'static {
+    /// What an objective would have told.
+    fn replay<'a>(&'a self, asked: &'a DryRunQuestion) -> BoxFuture<'a, Result<Replayed, DryRunError>>;
 }

@@ -1,9 +1,10 @@
-//! Gates over what is stored.
+//! Gates and replays over what is stored.
 
 use futures::future::BoxFuture;
 
 use super::error::ApiError;
-use super::source::{GateSource, SourceError};
+use super::source::{GateSource, ReplaySource, SourceError};
+use crate::slo::dry_run::{DryRunError, DryRunQuestion, DryRuns, Replayed};
 use crate::slo::gate::{GateError, GateQuestion, Gates, Judged};
 
 impl From<GateError> for ApiError {
@@ -18,5 +19,11 @@ impl From<GateError> for ApiError {
 impl GateSource for Gates {
     fn judge<'a>(&'a self, asked: &'a GateQuestion) -> BoxFuture<'a, Result<Judged, GateError>> {
         Box::pin(Self::judge(self, asked))
+    }
+}
+
+impl ReplaySource for DryRuns {
+    fn replay<'a>(&'a self, asked: &'a DryRunQuestion) -> BoxFuture<'a, Result<Replayed, DryRunError>> {
+        Box::pin(Self::replay(self, asked))
     }
 }

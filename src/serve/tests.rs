@@ -170,7 +170,9 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let (objectives, readiness) = (Arc::new(Shelf::with_one()), Arc::new(readiness));
     let (statuses, gates, alerts) = (objectives.clone(), Arc::new(Fixture), Arc::new(Fixture));
     let runs = Arc::new(Log::default());
-    let sources = Sources { traces, windows, objectives, statuses, gates, runs, alerts, readiness, exposition };
+    let replays = Arc::new(Fixture);
+    let sources =
+        Sources { traces, windows, objectives, statuses, gates, replays, runs, alerts, readiness, exposition };
     let (router, document) = router(sources, uploads);
     (router, serde_json::to_value(document).expect("JSON"))
 }

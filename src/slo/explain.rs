@@ -210,8 +210,17 @@ pub struct Splits {
     pub splits: Vec<Split>,
     /// Settled client records of whole answers that the conditions are about.
     pub records: u64,
-    /// Whether there were more than are looked at, so that nothing can be said.
-    pub too_many: bool,
+    /// Why not all of them were looked at, so that nothing can be said.
+    pub unread: Option<Unread>,
+}
+
+/// Why the requests of a window were not all looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unread {
+    /// There are more than are read one by one.
+    TooMany,
+    /// The first of them are older than the retention.
+    Gone,
 }
 
 impl Splits {

@@ -4,6 +4,7 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use crate::cli::phases::short;
+use crate::model::Unit;
 use crate::serve::gate::view::GateAnswer;
 use crate::serve::verdict::{Numbers, VerdictAnswer};
 use crate::slo::Indicator;
@@ -55,7 +56,7 @@ pub fn row(verdict: &VerdictAnswer) -> [String; 8] {
         verdict.phase.clone(),
         value,
         format!("[{lower}, {upper}]"),
-        format!("{} {}", comparison(&verdict.phase), shown(&numbers, Some(numbers.threshold))),
+        threshold(verdict, &numbers),
         verdict.n.to_string(),
         verdict.coverage().map_or_else(|| UNKNOWN.to_owned(), |share| format!("{:.1} %", 100.0 * share)),
         word(verdict),
@@ -71,11 +72,24 @@ pub fn word(verdict: &VerdictAnswer) -> String {
     }
 }
 
-/// `≤` or `≥`: on which side of its threshold an objective is kept.
-pub fn comparison(phase: &str) -> &'static str {
-    match Indicator::from_name(phase).map(Indicator::direction) {
+/// On which side of what an objective is kept.
+fn threshold(verdict: &VerdictAnswer, numbers: &Numbers) -> String {
+    let indicator = Indicator::from_name(&verdict.phase);
+    let sign = match indicator.map(Indicator::direction) {
         Some(Direction::AtLeast) => "≥",
         Some(Direction::AtMost) | None => "≤",
+    };
+    let limit = shown(numbers, Some(numbers.threshold));
+    match verdict.limit {
+        Some(each) => {
+            let unit = match indicator.map(Indicator::unit) {
+                Some(Unit::Nanos | Unit::Millis) => " ms",
+                Some(Unit::TokensPerSecond) => " tokens/s",
+                Some(Unit::Share) | None => "",
+            };
+            format!("≥ {limit} at {sign} {}{unit}", short(each))
+        }
+        None => format!("{sign} {limit}"),
     }
 }
 

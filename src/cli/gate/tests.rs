@@ -13,6 +13,7 @@ fn answer(outcome: &str, run: &str) -> GateAnswer {
             "to": "2026-01-02T12:10:00Z", "n": 400, "good": 372, "bad": 28, "left_out": 0, "missing": 27, "unplaced": 0,
             "client_records": 428, "join_coverage": 0.934_579, "phase_coverage": 0.94, "filled": null,
             "method": "exact",
+            "pending": 0, "not_filtered_by": [], "rank_error": 0,
         });
         for (key, value) in numbers.as_object().expect("numbers") {
             whole[key] = value.clone();

@@ -68,7 +68,7 @@ fn reasons<'a>(verdicts: impl Iterator<Item = (&'a str, &'a Status)>, unsettled:
 
 impl ExplanationAnswer {
     fn of(explanation: &Explanation, of_run: bool) -> Self {
-        let means = |splits: &Splits| Means::of(explanation.pair, &splits.splits).filter(|_| !splits.too_many);
+        let means = |splits: &Splits| Means::of(explanation.pair, &splits.splits).filter(|_| splits.unread.is_none());
         let now = means(&explanation.now);
         let slow = Slow::of(explanation.pair, &explanation.now.splits).filter(|_| now.is_some());
         let before = explanation.baseline.as_ref().and_then(|baseline| means(&baseline.splits));

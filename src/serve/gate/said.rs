@@ -1,6 +1,6 @@
 //! What an explanation says in sentences.
 
-use crate::slo::explain::{Explanation, Means, PartMean, Past, Slow, Splits, moved};
+use crate::slo::explain::{Explanation, Means, PartMean, Past, Slow, Splits, Unread, moved};
 use crate::slo::gate::MAX_ROWS;
 
 /// Fewer requests than this tell little of a mean.
@@ -49,8 +49,15 @@ fn broke(past: &Past) -> String {
 }
 
 fn nothing_tells(splits: &Splits) -> String {
-    if splits.too_many {
-        return format!("more than {MAX_ROWS} requests are not looked at one by one; gate a shorter window");
+    match splits.unread {
+        Some(Unread::TooMany) => {
+            return format!("more than {MAX_ROWS} requests are not looked at one by one; gate a shorter window");
+        }
+        Some(Unread::Gone) => {
+            return "the window begins before the requests that are kept; raise --retention to look back further"
+                .to_owned();
+        }
+        None => {}
     }
     match splits.records {
         0 => "no whole answer is in the window, so nothing tells where its time went".to_owned(),

@@ -152,7 +152,8 @@ pub struct BurnAnswer {
 }
 
 impl BurnAnswer {
-    fn of(state: &BurnState) -> Self {
+    /// Of one pair of windows.
+    pub fn of(state: &BurnState) -> Self {
         Self {
             factor: state.factor,
             long: duration(state.long),

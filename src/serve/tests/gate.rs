@@ -3,22 +3,40 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{Interval, Metric, UnixNanos};
-use crate::serve::source::GateSource;
+use crate::model::{Interval, Metric, Nanos, UnixNanos};
+use crate::serve::source::{GateSource, ReplaySource};
 use crate::serve::verdict::tests::{objective, verdict};
+use crate::slo::alert::Trouble;
+use crate::slo::dry_run::{DryRunError, DryRunQuestion, Firing, Replayed, Verdicts};
 use crate::slo::explain::{Baseline, Explanation, Means, Pair, Past, Split, Splits};
 use crate::slo::gate::{GateError, GateQuestion, Judged};
 use crate::slo::{Gap, Indicator, Objective, Status};
 use crate::store::Unsettled;
 
 /// The questions that are posted.
-pub const PATHS: [&str; 1] = ["/api/v1/gate"];
+pub const PATHS: [&str; 2] = ["/api/v1/gate", "/api/v1/slos-dry-run"];
 
 /// Of three objectives the first is broken, the second ok and the third has no verdict; of runs only `r1` is there, and
 /// `late` has not settled.
 impl GateSource for Fixture {
     fn judge<'a>(&'a self, asked: &'a GateQuestion) -> BoxFuture<'a, Result<Judged, GateError>> {
         async move { judged(asked) }.boxed()
+    }
+}
+
+/// Fires once, a minute after the start, and is broken a tenth of the time.
+impl ReplaySource for Fixture {
+    fn replay<'a>(&'a self, asked: &'a DryRunQuestion) -> BoxFuture<'a, Result<Replayed, DryRunError>> {
+        async move {
+            asked.check()?;
+            let start = asked.window.start + Nanos(60_000_000_000);
+            let verdict = verdict(Status::Broken, 1.5 * asked.objective.threshold);
+            let firing = Firing { trouble: Trouble::Broken, start, end: None, verdict, burn: None };
+            let broken = asked.steps() / 10;
+            let verdicts = Verdicts { broken, ok: asked.steps() - broken, ..Verdicts::default() };
+            Ok(Replayed { verdicts, firings: vec![firing] })
+        }
+        .boxed()
     }
 }
 
@@ -49,7 +67,7 @@ pub fn explanation(with_baseline: bool) -> Explanation {
         Split { whole: parts.iter().sum(), parts: parts.map(Some), past: 0 }
     };
     let splits = |queue: f64, n: u64| (0..n).map(move |at| split(if at % 20 == 7 { 5.0 * queue } else { queue }));
-    let window_of = |queue: f64| Splits { window, splits: splits(queue, 400).collect(), records: 428, too_many: false };
+    let window_of = |queue: f64| Splits { window, splits: splits(queue, 400).collect(), records: 428, unread: None };
     let now = window_of(400e6);
     let past = Past {
         objective: objective("queue-p95", Indicator::Metric(Metric::GpuQueue), 250e6).id,
@@ -78,10 +96,14 @@ fn three() -> Value {
 }
 
 async fn post(body: &Value) -> (Answer, Value) {
+    post_to("/api/v1/gate", body).await
+}
+
+async fn post_to(path: &str, body: &Value) -> (Answer, Value) {
     let (router, document) = parts(&[]);
-    let request = Request::post("/api/v1/gate").header(CONTENT_TYPE, "application/json");
+    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let answer = send(&router, request.body(Body::from(body.to_string())).expect("a request")).await;
-    conforms_to(&document, "/api/v1/gate", "post", &answer);
+    conforms_to(&document, path, "post", &answer);
     let body = answer.json();
     (answer, body)
 }
@@ -136,6 +158,37 @@ async fn questions_that_cannot_be_put_are_refused_with_what_to_change() {
     ] {
         let (answer, told) = post(&body).await;
         assert_eq!(answer.status.as_u16(), status, "{told}");
+        assert!(told["detail"].as_str().is_some_and(|detail| detail.contains(part)), "{part}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_says_how_often_and_how_early_and_refuses_what_is_too_much() {
+    let body = json!({"objectives": three(), "from": "2026-01-02T12:00:00Z", "to": "2026-01-02T14:00:00Z",
+                      "noticed": ["2026-01-02T12:31:00Z"]});
+    let (answer, told) = post_to("/api/v1/slos-dry-run", &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{told}");
+    let one = &told["dry_runs"][0];
+    assert_eq!(
+        (&one["slo"], &one["evaluations"], &one["verdicts"]["broken"]),
+        (&json!("queue-p95"), &json!(241), &json!(24))
+    );
+    assert_eq!(one["firings"][0]["alert"], "TracejoinObjectiveBroken");
+    assert_eq!(
+        (&one["noticed"][0]["seconds_before"], &one["noticed"][0]["fired_then"]),
+        (&json!(1800.0), &json!(true))
+    );
+    for (field, value, part) in [
+        ("from", json!("2025-12-02T12:00:00Z"), "more than the 168 h"),
+        ("every", json!("100ms"), "more than the 50000"),
+        ("every", json!("soon"), "every is"),
+        ("noticed", json!(["yesterday"]), "noticed is"),
+        ("to", json!("2026-01-02T11:00:00Z"), "from is not before to"),
+    ] {
+        let mut wrong = body.clone();
+        wrong[field] = value;
+        let (answer, told) = post_to("/api/v1/slos-dry-run", &wrong).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{told}");
         assert!(told["detail"].as_str().is_some_and(|detail| detail.contains(part)), "{part}: {told}");
     }
 }

@@ -1,6 +1,6 @@
 //! Taking what an explanation needs from the rows of a window, one by one.
 
-use super::{Pair, Split, Splits};
+use super::{Pair, Split, Splits, Unread};
 use crate::aggregate::cell::{self, CellKey};
 use crate::aggregate::scope::{Dictionary, Scope, Tellers};
 use crate::model::{Interval, Observation, ResultClass, State};
@@ -26,7 +26,7 @@ impl<'a> Collector<'a> {
         let selection = question(objectives.first()?, window).selection;
         let scope = Scope::of(&selection);
         let tellers = Tellers::of(dictionary, &scope);
-        let found = Splits { window, splits: Vec::new(), records: 0, too_many: false };
+        let found = Splits { window, splits: Vec::new(), records: 0, unread: None };
         Some(Self { pair, objectives, dictionary, scope, tellers, found })
     }
 
@@ -54,9 +54,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What was found. `too_many` says that not all of it was looked at.
-    pub fn finish(self, too_many: bool) -> Splits {
-        Splits { too_many, ..self.found }
+    /// What was found; `unread` says why that is not all.
+    pub fn finish(self, unread: Option<Unread>) -> Splits {
+        Splits { unread, ..self.found }
     }
 }
 

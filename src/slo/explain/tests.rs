@@ -53,7 +53,7 @@ fn either_pair_has_its_own_parts() {
     assert_eq!(Pair::of(Indicator::Metric(Metric::Ttft)), Pair::Ttft);
     assert_eq!(Pair::of(Indicator::JoinCoverage), Pair::Total);
     let window = Interval { start: UnixNanos(0), end: UnixNanos(1) };
-    let half = Splits { window, splits: vec![queued(1.0)], records: 2, too_many: false };
+    let half = Splits { window, splits: vec![queued(1.0)], records: 2, unread: None };
     assert_eq!(half.coverage(), Some(0.5));
 }
 

@@ -6,10 +6,10 @@ use super::of_run;
 use crate::aggregate::cell::{Cell, CellKey};
 use crate::aggregate::scope::Dictionary;
 use crate::aggregate::{Contents, ReadError, Reader};
-use crate::model::{Interval, Metric, Observation, Readings, UnixNanos};
+use crate::model::{Dimension, Interval, Metric, Observation, Readings, Slice, UnixNanos};
 use crate::slo::assess::{assess, assess_iterations};
 use crate::slo::evidence::{Evidence, question};
-use crate::slo::explain::{Baseline, Collector, Explanation, Means, Pair, Past, Splits};
+use crate::slo::explain::{Baseline, Collector, Explanation, Means, Pair, Past, Splits, Unread};
 use crate::slo::objective::Conditions;
 use crate::slo::{Indicator, Objective, Status, Verdict};
 use crate::store::{Store, StoreError, Unsettled};
@@ -162,7 +162,7 @@ impl Gates {
             for objective in &mut group.objectives {
                 match &run {
                     Some(run) => *objective = of_run(objective, run),
-                    None => drop(objective.conditions.labels.remove(&crate::model::Dimension::Run)),
+                    None => drop(objective.conditions.labels.remove(&Dimension::Run)),
                 }
             }
         }
@@ -171,6 +171,12 @@ impl Gates {
     }
 
     async fn read(&self, window: Interval, objectives: &[Objective], groups: &[Group]) -> Result<Read, GateError> {
+        let first = Slice::of(window.start, window.start);
+        if !self.store.keeps_rows_of(first, UnixNanos::now()) {
+            // Some rows may be gone: only rollups tell all of it.
+            let gone = Splits { window, splits: Vec::new(), records: 0, unread: Some(Unread::Gone) };
+            return Ok(Read { contents: None, splits: vec![gone; groups.len()] });
+        }
         let mut snapshot = self.store.snapshot().await?;
         let dictionary = snapshot.labels(window, false).await?;
         let grouped = groups.iter().filter_map(|group| group.objectives.first());
@@ -181,7 +187,7 @@ impl Gates {
         let needed: Vec<i64> = needed.into_iter().collect();
         let mut rows = Rows::new(objectives, groups, window, &dictionary);
         let all = snapshot.visit(window, &needed, MAX_ROWS, |_, observation| rows.add(&observation)).await?;
-        let (cells, splits) = rows.finish(!all);
+        let (cells, splits) = rows.finish((!all).then_some(Unread::TooMany));
         let contents = all.then(|| Contents { cells: cells.into_iter().collect(), dictionary });
         Ok(Read { contents, splits })
     }
@@ -283,8 +289,8 @@ impl<'a> Rows<'a> {
         self.cells.entry(CellKey::of(&narrow)).or_default().add(&narrow);
     }
 
-    fn finish(self, too_many: bool) -> (BTreeMap<CellKey, Cell>, Vec<Splits>) {
-        (self.cells, self.collectors.into_iter().map(|collector| collector.finish(too_many)).collect())
+    fn finish(self, unread: Option<Unread>) -> (BTreeMap<CellKey, Cell>, Vec<Splits>) {
+        (self.cells, self.collectors.into_iter().map(|collector| collector.finish(unread)).collect())
     }
 }
 
