@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -23,20 +23,40 @@ pub struct Process {
 
 impl Process {
     pub fn spawn(scratch: &Scratch, name: &str, command: &mut Command) -> Self {
+        Self::start(scratch, name, command.stdin(Stdio::null()))
+    }
+
+    /// The same, with a standard input to write to.
+    pub fn spawn_steered(scratch: &Scratch, name: &str, command: &mut Command) -> (Self, ChildStdin) {
+        let mut process = Self::start(scratch, name, command.stdin(Stdio::piped()));
+        let stdin = process.child.stdin.take().expect("it is piped");
+        (process, stdin)
+    }
+
+    fn start(scratch: &Scratch, name: &str, command: &mut Command) -> Self {
         let stdout = scratch.join(&format!("{name}.out"));
         let stderr = scratch.join(&format!("{name}.log"));
         let out = File::create(&stdout).expect("a file for its output");
         let log = File::options().create(true).append(true).open(&stderr).expect("a file for its log");
-        let child = command.stdin(Stdio::null()).stdout(out).stderr(log).spawn();
+        let child = command.stdout(out).stderr(log).spawn();
         let child = child.unwrap_or_else(|error| panic!("cannot start {name} ({command:?}): {error}"));
         Self { name: name.to_owned(), child, stdout, stderr }
     }
 
     /// Waits until the lines of standard output satisfy `read`, and returns what it made of them.
     pub async fn wait_for_output<T>(&mut self, patience: Duration, read: impl Fn(&str) -> Option<T>) -> T {
+        self.wait_for(self.stdout.clone(), patience, read).await
+    }
+
+    /// The same of its log.
+    pub async fn wait_for_log<T>(&mut self, patience: Duration, read: impl Fn(&str) -> Option<T>) -> T {
+        self.wait_for(self.stderr.clone(), patience, read).await
+    }
+
+    async fn wait_for<T>(&mut self, file: PathBuf, patience: Duration, read: impl Fn(&str) -> Option<T>) -> T {
         let deadline = Instant::now() + patience;
         loop {
-            let output = fs::read_to_string(&self.stdout).unwrap_or_default();
+            let output = fs::read_to_string(&file).unwrap_or_default();
             if let Some(found) = read(&output) {
                 return found;
             }

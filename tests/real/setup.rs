@@ -31,3 +31,12 @@ pub fn prepared(path: &str) -> PathBuf {
 pub fn source(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
+
+/// The first of these programs that is there.
+pub fn program(names: &[&str]) -> PathBuf {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let places = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let found = places.into_iter().find(|place| place.is_file());
+    found.unwrap_or_else(|| panic!("none of {names:?} is on PATH: run scripts/setup tests, or install it"))
+}

@@ -33,15 +33,22 @@ pub struct Addresses {
 pub struct Tracejoin {
     pub addresses: Addresses,
     store: Store,
+    flags: Vec<String>,
     client: Client,
     process: Option<Process>,
 }
 
 impl Tracejoin {
     pub async fn start(scratch: &Scratch, store: Store) -> Self {
+        Self::start_with(scratch, store, &[]).await
+    }
+
+    /// The same with flags of the test's own, which go before ours.
+    pub async fn start_with(scratch: &Scratch, store: Store, flags: &[&str]) -> Self {
         let any: SocketAddr = ([127, 0, 0, 1], 0).into();
         let addresses = Addresses { otlp_grpc: any, otlp_http: any, http: any };
-        let mut started = Self { addresses, store, client: Client::new(), process: None };
+        let flags = flags.iter().map(ToString::to_string).collect();
+        let mut started = Self { addresses, store, flags, client: Client::new(), process: None };
         started.resume(scratch).await;
         started
     }
@@ -57,6 +64,7 @@ impl Tracejoin {
             Store::Private => command.arg("--data-dir").arg(scratch.join("data")),
             Store::Url(url) => command.arg("--database-url").arg(url),
         };
+        command.args(&self.flags);
         let mut process = Process::spawn(scratch, "tracejoin", &mut command);
         self.addresses = process.wait_for_output(START, read_addresses).await;
         self.process = Some(process);
@@ -133,6 +141,15 @@ impl Tracejoin {
         let text = String::from_utf8_lossy(&output.stdout);
         let summary = text.lines().last().unwrap_or_else(|| panic!("no summary: {log}"));
         serde_json::from_str(summary).unwrap_or_else(|error| panic!("the summary {summary}: {error}"))
+    }
+
+    /// Runs one of the program's commands against it and returns what it prints.
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
+        let output = command.args(words).args(["--server", &self.url("")]).output().expect("the binary runs");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tracejoin {words:?} failed: {log}\n{}", self.log_tail());
+        String::from_utf8(output.stdout).expect("text")
     }
 
     fn log_tail(&self) -> String {

@@ -81,7 +81,8 @@ pub async fn run(args: &DemoArgs, mut signals: Signals) -> anyhow::Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     let folder = DemoFolder::new(args.data_dir.clone());
-    let settings = settings(args, &folder, &[format!("--http-addr={}", args.live.http_addr)])?;
+    let address = format!("--http-addr={}", args.live.http_addr);
+    let settings = settings(args, &folder, &["--slo-evaluation=2s".to_owned(), address])?;
     let mut server = tokio::select! {
         started = Server::start(&settings, Arc::default()) => started?,
         () = signals.next() => return Ok(ExitCode::FAILURE),
