@@ -32,7 +32,9 @@ impl StoredStatuses {
             Err(MinuteError::NoMinutes(reason)) => Err(reason),
             Err(MinuteError::Store(error)) => return Err(error.into()),
         };
-        Ok(ObjectiveStatus { verdict, burning })
+        let mut alerts = self.store.alerts(Some(true)).await?;
+        alerts.retain(|alert| alert.slo == versioned.objective.id.as_str());
+        Ok(ObjectiveStatus { verdict, burning, alerts })
     }
 
     async fn burning(&self, versioned: &Versioned, now: UnixNanos) -> Result<Burning, MinuteError> {

@@ -1,5 +1,6 @@
 //! `tracejoin slo status`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -69,11 +70,11 @@ fn report(statuses: &[StatusAnswer]) -> String {
     }
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
-    table.set_header(COLUMNS.into_iter().chain(["budget left"]));
+    table.set_header(COLUMNS.into_iter().chain(["budget left", "alerts"]));
     for status in statuses {
         let left = status.error_budget.as_ref().and_then(|budget| budget.left);
         let left = left.map_or_else(|| UNKNOWN.to_owned(), |left| format!("{:.1} %", 100.0 * left));
-        table.add_row(row(&status.verdict).into_iter().chain([left]));
+        table.add_row(row(&status.verdict).into_iter().chain([left, alerts(status)]));
     }
     let mut text = format!("{table}\n");
     for status in statuses {
@@ -82,6 +83,13 @@ fn report(statuses: &[StatusAnswer]) -> String {
         }
     }
     text
+}
+
+/// The names of the alerts that fire, each once.
+fn alerts(status: &StatusAnswer) -> String {
+    let names: BTreeSet<&str> =
+        status.alerts.iter().filter_map(|alert| alert.labels.get("alertname")).map(String::as_str).collect();
+    names.into_iter().collect::<Vec<_>>().join("\n")
 }
 
 /// How the budget of one objective burns.

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 
 use super::{PathId, read_id};
 use crate::model::{Nanos, UnixNanos};
+use crate::serve::alerts::AlertAnswer;
 use crate::serve::error::{ApiError, Problem};
 use crate::serve::phases::view::rfc3339;
 use crate::serve::query::Parameters;
@@ -20,14 +21,17 @@ use crate::serve::verdict::VerdictAnswer;
 use crate::slo::burn::NoMinutes;
 use crate::slo::catalogue::{Refusal, Versioned};
 use crate::slo::{BudgetState, BurnState, Verdict};
+use crate::store::StoredAlert;
 
 /// How an objective stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ObjectiveStatus {
     /// Over its window that has just settled.
     pub verdict: Verdict,
     /// How its budget burns, or why it has none.
     pub burning: Result<Burning, NoMinutes>,
+    /// The alerts of it that fire.
+    pub alerts: Vec<StoredAlert>,
 }
 
 /// How a budget burns.
@@ -53,7 +57,8 @@ pub(super) fn routes(sources: Sources) -> OpenApiRouter {
     OpenApiRouter::new().routes(routes!(status)).with_state(sources)
 }
 
-/// Whether an objective holds now: its verdict, with the numbers that decided it, and how its budget burns.
+/// Whether an objective holds now: its verdict, with the numbers that decided it, how its budget burns, and its alerts that
+/// fire.
 #[utoipa::path(
     get, path = "/api/v1/slos/{id}/status", tag = "objectives",
     params(("id" = String, Path, description = "The objective's name", example = "queue-p95")),
@@ -83,7 +88,7 @@ async fn status(
 }
 
 /// How an objective stands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = SloStatus)]
 pub struct StatusAnswer {
     /// Its name.
@@ -104,6 +109,8 @@ pub struct StatusAnswer {
     pub error_budget: Option<ErrorBudgetAnswer>,
     /// Why it has no budget.
     pub no_budget: Option<String>,
+    /// The alerts of it that fire.
+    pub alerts: Vec<AlertAnswer>,
 }
 
 impl StatusAnswer {
@@ -118,6 +125,7 @@ impl StatusAnswer {
             burn: burning.map(|burning| burning.windows.iter().map(BurnAnswer::of).collect()).unwrap_or_default(),
             error_budget: burning.ok().map(|burning| ErrorBudgetAnswer::of(&burning.budget)),
             no_budget: burning.err().map(ToString::to_string),
+            alerts: status.alerts.iter().cloned().map(AlertAnswer::from).collect(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The resource over objectives in memory, each answer held against the document.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -9,6 +10,7 @@ use axum::http::{Method, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::model::{Interval, Nanos, UnixNanos};
 use crate::serve::slos::{Burning, ObjectiveStatus};
@@ -18,7 +20,7 @@ use crate::serve::verdict::tests::verdict;
 use crate::slo::burn::NoMinutes;
 use crate::slo::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
 use crate::slo::{BudgetState, BurnState, Objective, ObjectiveId, Part, Status, Tally, document};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoredAlert};
 
 const QUEUE: &str = "
 apiVersion: tracejoin/v1
@@ -127,6 +129,21 @@ impl ObjectiveSource for Shelf {
     }
 }
 
+/// One that fires.
+fn alert(slo: &str) -> StoredAlert {
+    StoredAlert {
+        fingerprint: Uuid::from_u128(7),
+        slo: slo.to_owned(),
+        labels: BTreeMap::from([("alertname".to_owned(), "TracejoinObjectiveBroken".to_owned())]),
+        annotations: BTreeMap::new(),
+        generator_url: None,
+        firing: true,
+        transitions: 1,
+        starts_at: UnixNanos(0),
+        ends_at: None,
+    }
+}
+
 /// Everything is broken, and a pooled goal has no budget.
 impl StatusSource for Shelf {
     fn status<'a>(
@@ -146,7 +163,7 @@ impl StatusSource for Shelf {
         };
         let name = versioned.objective.id.as_str();
         let away = (name == "away-now").then(|| SourceError::Unavailable("the database is away".into()));
-        let status = ObjectiveStatus { verdict: verdict(Status::Broken, 380e6), burning };
+        let status = ObjectiveStatus { verdict: verdict(Status::Broken, 380e6), burning, alerts: vec![alert(name)] };
         async move { away.map_or(Ok(status), Err) }.boxed()
     }
 }
@@ -266,6 +283,7 @@ async fn a_status_tells_the_verdict_its_numbers_and_how_the_budget_burns() {
     assert_eq!((&burn["long"], &burn["bad"], &burn["filled_long"]), (&json!("1h"), &json!(20), &json!(0.5)), "{burn}");
     assert_eq!(status["error_budget"]["spent"], json!(4.0), "{status}");
     assert_eq!(status["no_budget"], Value::Null);
+    assert_eq!((&status["alerts"][0]["slo"], &status["alerts"][0]["state"]), (&json!("queue"), &json!("firing")));
 
     let pooled = QUEUE.replace("gpu_queue, quantile: 0.95, threshold_ms: 250", "unattributed_share, threshold: 0.05");
     put(&server, "lost", &pooled.replace("queue", "lost")).await;
