@@ -21,7 +21,8 @@ const OWN: f64 = 0.65;
 /// How busy the own GPUs are, and how much too few are left of them while some are away.
 const UTILISATION: f64 = 0.4;
 const OVERLOAD: f64 = 1.15;
-const CLIENT_PATIENCE: Nanos = Nanos(8_000_000_000);
+/// Short, since a request is known at its end only, and a window in whose last fifth none has ended is not full.
+const CLIENT_PATIENCE: Nanos = Nanos(4_000_000_000);
 const SECOND_MS: f64 = 1_000.0;
 
 /// What a request's two sides have to tell at its end.
