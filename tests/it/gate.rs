@@ -289,3 +289,59 @@ async fn what_cannot_be_asked_leaves_with_two_and_never_with_one() {
     left_with(2, &output);
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot reach"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_fires_for_the_slow_seconds_and_says_how_early() {
+    let (server, desk) = (Server::start().await, Desk::new());
+    GOOD.send(&server).await;
+    Run { name: "slow", began: 20_000, queue_ms: |_| 400, ..GOOD }.send(&server).await;
+    Run { name: "again", began: 40_000, ..GOOD }.send(&server).await;
+    let joined = |answer: &Value| {
+        let whole = answer["coverage"]["matched"] == json!(600);
+        if whole { Vec::new() } else { vec![format!("{} of 600 are joined", answer["coverage"]["matched"])] }
+    };
+    server.wait_for("/api/v1/coverage?from=-2h", joined).await;
+
+    let spec = "phase: gpu_queue, quantile: 0.95, threshold_ms: 250, window: 10s, min_n: 50, burn: false";
+    let slo = desk.objectives("queue.yaml", &[("queue-p95", spec)]);
+    let (from, to, noticed) = (time(12_000), time(60_000), time(35_000));
+    let dry_run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
+        command.args(["slo", "dry-run", "--slo", &slo, "--from", &from, "--to", &to, "--noticed", &noticed]);
+        command.args(["--server", &server.http]).args(more).stdin(Stdio::null());
+        command.output().expect("the binary runs")
+    };
+    let output = dry_run(&["--every", "1s", "--json"]);
+    left_with(0, &output);
+    let answer: Value = serde_json::from_str(&out(&output)).expect("JSON");
+    let told = &answer["dry_runs"][0];
+    assert_eq!((told["firings"].as_array().map(Vec::len), &told["evaluations"]), (Some(1), &json!(49)), "{told:#}");
+    let firing = &told["firings"][0];
+    // Of 100 requests in ten seconds 11 past the threshold lie past the rank 90 of the interval's lower end: these are
+    // there 1.1 s after the fault begins. They are seen 2 s later, once they have settled, by an evaluation each second.
+    assert_eq!(
+        (&firing["alert"], &firing["from"]),
+        (&json!("TracejoinObjectiveBroken"), &json!(seconds(24))),
+        "{firing:#}"
+    );
+    // Five of 100 may be slow: the last second of the fault has left the window 9.5 s after its end.
+    assert_eq!(firing["to"], json!(seconds(52)), "{firing:#}");
+    assert_eq!(
+        (&told["no_verdict_share"], &told["noticed"][0]["seconds_before"]),
+        (&json!(0.0), &json!(11.0)),
+        "{told:#}"
+    );
+    let people = out(&dry_run(&["--every", "1s"]));
+    assert!(people.contains("queue-p95 (gpu_queue): fired once in 49 evaluations"), "{people}");
+    assert!(people.contains("TracejoinObjectiveBroken fired 11s before it"), "{people}");
+
+    let refused = dry_run(&["--every", "500us"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("more than the 50000"), "{refused:?}");
+}
+
+/// A time as the interface shows it.
+fn seconds(after: i64) -> String {
+    let at = chrono::DateTime::from_timestamp_millis(*BEGAN + after * 1000).expect("a time");
+    at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+}

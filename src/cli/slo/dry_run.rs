@@ -69,11 +69,11 @@ fn report(dry_run: &DryRunAnswer) -> String {
     let verdicts = &dry_run.verdicts;
     let share = dry_run.no_verdict_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     let mut text = format!(
-        "{} ({}): fired {} times in {} evaluations from {} to {}\nok {}, at risk {}, broken {}, no verdict {} ({share} of the \
+        "{} ({}): {} in {} evaluations from {} to {}\nok {}, at risk {}, broken {}, no verdict {} ({share} of the \
          time)\n",
         dry_run.slo,
         dry_run.phase,
-        dry_run.firings.len(),
+        times(dry_run.firings.len()),
         dry_run.evaluations,
         dry_run.from,
         dry_run.to,
@@ -96,6 +96,14 @@ fn report(dry_run: &DryRunAnswer) -> String {
     }
     text.push_str(&format!("{}\n", dry_run.remark));
     text
+}
+
+fn times(firings: usize) -> String {
+    match firings {
+        0 => "never fired".to_owned(),
+        1 => "fired once".to_owned(),
+        n => format!("fired {n} times"),
+    }
 }
 
 /// The numbers with which an alert fired.
