@@ -102,7 +102,7 @@ fn address(flag: &str) -> String {
 fn the_collector_snippet_sends_to_the_default_listeners_and_the_objective_can_be_applied() {
     let readme = source("README.md");
     let [snippet, objective] = blocks(&readme, "yaml").try_into().expect("a configuration and an objective");
-    let objectives = tracejoin::slo::document::read(&objective).expect("it can be applied");
+    let objectives = document::read(&objective).expect("it can be applied");
     assert_eq!(objectives.len(), 1);
     let snippet: Value = serde_saphyr::from_str(&snippet).expect("YAML");
     let exporters = &snippet["exporters"];
