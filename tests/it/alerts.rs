@@ -2,6 +2,8 @@
 
 mod receiver;
 
+use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use tracejoin::slo::{ObjectiveId, document};
 use tracejoin::store::{AlertTransition, Store};
 
 use self::receiver::{Receiver, SECRET};
-use crate::common::{TestDatabase, test_database};
+use crate::common::{Server, TestDatabase, test_database};
 use crate::window_support::{NOON, WEEK, at, lone, matched, open, write};
 
 /// A window and what requests need to settle, in ms.
@@ -292,4 +294,57 @@ async fn an_objective_that_is_deleted_or_is_another_ends_its_alerts() {
 
     scene.store.forget_alerts(NOON + Nanos(i64::from(u32::MAX) * 1_000_000)).await.expect("forgotten");
     assert!(scene.history().await.is_empty() && scene.store.alerts(None).await.expect("alerts").is_empty());
+}
+
+/// Records of the last five minutes, each of which took half a second.
+fn slow_records() -> Value {
+    let now = UnixNanos::now();
+    let record = |number: i64| {
+        let started_at = (now - seconds(2 * number)).to_datetime().to_rfc3339();
+        serde_json::json!({
+            "trace_id": format!("{:032x}", 0xa1e7_0000 + number), "started_at": started_at, "duration_ms": 500, "status": 200,
+        })
+    };
+    (0..150).map(record).collect()
+}
+
+#[tokio::test]
+async fn a_killed_server_has_told_or_will_tell_and_its_successor_knows() {
+    let receiver = Receiver::start().await;
+    let database = Arc::new(test_database().await);
+    let hook = receiver.url("http://", "/hook");
+    let arguments = ["--slo-evaluation", "1s", "--webhook", &hook, "--webhook-secret", SECRET];
+    let server = Server::on(database.clone(), &arguments).await;
+    let document = "apiVersion: tracejoin/v1\nkind: SLO\nmetadata: {name: duration-p95}\nspec:\n  phase: duration\n  \
+                    quantile: 0.95\n  threshold_ms: 100\n  window: 5m\n";
+    assert_eq!(server.put("/api/v1/slos/duration-p95", "application/yaml", document).await.0, 201);
+    receiver.answer_with(503, None);
+    server.upload(&slow_records()).await;
+    server.wait_for("/api/v1/alerts?state=firing", |alerts| fires(alerts)).await;
+    drop(server);
+
+    receiver.answer_with(200, None);
+    let before = receiver.take();
+    let server = Server::on(database, &arguments).await;
+    server.wait_for("/api/v1/alerts/history", |history| delivered(history)).await;
+    let ids: BTreeSet<String> =
+        before.iter().chain(&receiver.take()).map(|call| call.header("webhook-id").to_owned()).collect();
+    assert_eq!(ids.len(), 1, "one change, however often it was told: {ids:?}");
+    let (_, history) = server.get("/api/v1/alerts/history").await;
+    assert_eq!(history["transitions"].as_array().map(Vec::len), Some(1), "{history}");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tracejoin")).args(["slo", "alerts", "--server", &server.http]).output();
+    let output = output.expect("it runs");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("TracejoinObjectiveBroken") && table.contains("duration-p95"), "{table}");
+}
+
+fn fires(alerts: &Value) -> Vec<String> {
+    let fires = alerts["alerts"].as_array().is_some_and(|alerts| !alerts.is_empty());
+    if fires { Vec::new() } else { vec!["no alert fires".to_owned()] }
+}
+
+fn delivered(history: &Value) -> Vec<String> {
+    let delivered = history["transitions"][0]["deliveries"][0]["delivered_at"].is_string();
+    if delivered { Vec::new() } else { vec![format!("nobody was told: {history}")] }
 }
