@@ -31,7 +31,7 @@ use crate::store::{Store, StoreError};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long one who sends keeps others from sending the same: longer than it can take.
-const CLAIM: Nanos = Nanos(60_000_000_000);
+const CLAIM: Nanos = Nanos(30_000_000_000);
 
 /// How long Alertmanagers are told again of what was resolved.
 const RESOLVED_RESENT: Nanos = Nanos(300_000_000_000);

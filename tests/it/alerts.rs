@@ -316,7 +316,7 @@ async fn a_killed_server_has_told_or_will_tell_and_its_successor_knows() {
     let arguments = ["--slo-evaluation", "1s", "--webhook", &hook, "--webhook-secret", SECRET];
     let server = Server::on(database.clone(), &arguments).await;
     let document = "apiVersion: tracejoin/v1\nkind: SLO\nmetadata: {name: duration-p95}\nspec:\n  phase: duration\n  \
-                    quantile: 0.95\n  threshold_ms: 100\n  window: 5m\n";
+                    quantile: 0.95\n  threshold_ms: 100\n  window: 5m\n  burn: false\n";
     assert_eq!(server.put("/api/v1/slos/duration-p95", "application/yaml", document).await.0, 201);
     receiver.answer_with(503, None);
     server.upload(&slow_records()).await;
@@ -326,6 +326,7 @@ async fn a_killed_server_has_told_or_will_tell_and_its_successor_knows() {
     receiver.answer_with(200, None);
     let before = receiver.take();
     let server = Server::on(database, &arguments).await;
+    // Killed while it told, it holds its claim for half a minute.
     server.wait_for("/api/v1/alerts/history", |history| delivered(history)).await;
     let ids: BTreeSet<String> =
         before.iter().chain(&receiver.take()).map(|call| call.header("webhook-id").to_owned()).collect();
