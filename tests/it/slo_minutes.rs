@@ -149,7 +149,7 @@ async fn long_windows_fire_and_stop_at_their_minutes() {
     assert_eq!((slowest.n, slowest.bad, slowest.filled_long), (4320, 60, 1.0));
     assert_eq!(slowest.long_rate, Some(60.0 / 43.2));
 
-    let mut reading = minutes.for_budget(&[versioned.clone()], now_at(417)).await.expect("a reading");
+    let mut reading = minutes.for_budget(std::slice::from_ref(&versioned), now_at(417)).await.expect("a reading");
     let budget = reading.budget(&versioned).await.expect("a budget");
     assert_eq!((budget.part.tally.n(), budget.part.tally.bad), (4320 + 417, 60));
     assert_eq!(budget.part.there.start, minute(before), "it says from when on it knows");
@@ -162,7 +162,7 @@ async fn a_window_that_is_not_full_says_so_and_fills() {
     let spec = "  burn: {windows: [{factor: 2, long: 60m, short: 10m}], min_traffic: 5, min_bad: 2}\n";
     let versioned = put(&store, &objective("queue", spec), 1).await;
     let minutes = MinuteCounts::new(store.clone());
-    let nothing = minutes.for_burn(&[versioned.clone()], now_at(0)).await.expect("a reading").burn(&versioned).await;
+    let nothing = minutes.for_burn(std::slice::from_ref(&versioned), now_at(0)).await.expect("a reading").burn(&versioned).await;
     let nothing = nothing.expect("burn rates")[0];
     assert_eq!((nothing.filled_long, nothing.long_rate, nothing.fires), (0.0, None, false), "nobody counts yet");
     assert_eq!(burn_at(&minutes, &versioned, 0).await[0].filled_long, 0.0, "there is no request");
@@ -186,20 +186,20 @@ async fn a_new_version_is_counted_back_in_steps_and_the_old_one_is_dropped() {
     let long = "  burn: {windows: [{factor: 2, long: 10h, short: 10m}], min_traffic: 5, min_bad: 2}\n";
     let first = put(&store, &objective("queue", long), 1).await;
     let minutes = MinuteCounts::new(store.clone());
-    let round = minutes.count(&[first.clone()], now_at(0)).await.expect("a round");
+    let round = minutes.count(std::slice::from_ref(&first), now_at(0)).await.expect("a round");
     assert!(round.back < 600 && !round.finished, "{round:?}");
     let window = Interval { start: minute(-600), end: minute(0) };
     let part = part_at(&minutes, &first, window, now_at(0)).await;
     assert_eq!(part.tally.n(), round.back as u64, "what is there is exact");
     assert_eq!(part.there, Interval { start: minute(-(round.back as i64)), end: minute(0) });
-    count_all(&minutes, &[first.clone()], now_at(0)).await;
+    count_all(&minutes, std::slice::from_ref(&first), now_at(0)).await;
     assert_eq!(part_at(&minutes, &first, window, now_at(0)).await.tally.bad, 600);
 
     // Another limit makes another version: it is counted for itself, and nothing is left of the one before.
     let mut other = objective("queue", long);
     other.threshold = 1e9;
     let second = put(&store, &other, 2).await;
-    count_all(&minutes, &[second.clone()], now_at(0)).await;
+    count_all(&minutes, std::slice::from_ref(&second), now_at(0)).await;
     let part = part_at(&minutes, &second, window, now_at(0)).await;
     assert_eq!((part.tally.good, part.tally.bad), (600, 0));
     assert_eq!(part_at(&minutes, &first, window, now_at(0)).await.filled(), 0.0);
@@ -316,7 +316,7 @@ async fn marks_do_not_pile_up_without_objectives_and_old_minutes_leave() {
     assert_eq!(marks(&mut beside).await, 0);
 
     let versioned = put(&store, &objective("queue", ""), 1).await;
-    count_all(&minutes, &[versioned.clone()], now_at(1)).await;
+    count_all(&minutes, std::slice::from_ref(&versioned), now_at(1)).await;
     let window = Interval { start: minute(0), end: minute(1) };
     assert_eq!(part_at(&minutes, &versioned, window, now_at(1)).await.tally.bad, 1);
     let kept_until = |days: i64| UnixNanos::now().max(NOON) + Nanos(days * Slice::DAY.0);
@@ -326,7 +326,7 @@ async fn marks_do_not_pile_up_without_objectives_and_old_minutes_leave() {
 
     // What changes in a minute that is no longer kept is not counted, and does not wait either.
     write(&store, vec![matched(2, minute(-40 * DAY_OF_MINUTES), 900)]).await;
-    minutes.count(&[versioned.clone()], now_at(1)).await.expect("a round");
+    minutes.count(std::slice::from_ref(&versioned), now_at(1)).await.expect("a round");
     assert_eq!(marks(&mut beside).await, 0);
 }
 
@@ -342,8 +342,8 @@ spec: {phase: unattributed_share, threshold: 0.05}
     let pooled = document::read(text).expect("an objective").remove(0);
     let versioned = put(&store, &pooled, 1).await;
     let minutes = MinuteCounts::new(store);
-    assert!(minutes.count(&[versioned.clone()], now_at(0)).await.expect("a round").finished);
-    let mut reading = minutes.for_budget(&[versioned.clone()], now_at(0)).await.expect("a reading");
+    assert!(minutes.count(std::slice::from_ref(&versioned), now_at(0)).await.expect("a round").finished);
+    let mut reading = minutes.for_budget(std::slice::from_ref(&versioned), now_at(0)).await.expect("a reading");
     let refusal = reading.budget(&versioned).await.expect_err("nothing to count").to_string();
     assert!(refusal.contains("`quantile`"), "{refusal}");
 }
