@@ -162,7 +162,8 @@ async fn a_window_that_is_not_full_says_so_and_fills() {
     let spec = "  burn: {windows: [{factor: 2, long: 60m, short: 10m}], min_traffic: 5, min_bad: 2}\n";
     let versioned = put(&store, &objective("queue", spec), 1).await;
     let minutes = MinuteCounts::new(store.clone());
-    let nothing = minutes.for_burn(std::slice::from_ref(&versioned), now_at(0)).await.expect("a reading").burn(&versioned).await;
+    let nothing =
+        minutes.for_burn(std::slice::from_ref(&versioned), now_at(0)).await.expect("a reading").burn(&versioned).await;
     let nothing = nothing.expect("burn rates")[0];
     assert_eq!((nothing.filled_long, nothing.long_rate, nothing.fires), (0.0, None, false), "nobody counts yet");
     assert_eq!(burn_at(&minutes, &versioned, 0).await[0].filled_long, 0.0, "there is no request");
