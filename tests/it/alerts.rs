@@ -320,14 +320,14 @@ async fn a_killed_server_has_told_or_will_tell_and_its_successor_knows() {
     assert_eq!(server.put("/api/v1/slos/duration-p95", "application/yaml", document).await.0, 201);
     receiver.answer_with(503, None);
     server.upload(&slow_records()).await;
-    server.wait_for("/api/v1/alerts?state=firing", |alerts| fires(alerts)).await;
+    server.wait_for("/api/v1/alerts?state=firing", fires).await;
     drop(server);
 
     receiver.answer_with(200, None);
     let before = receiver.take();
     let server = Server::on(database, &arguments).await;
     // Killed while it told, it holds its claim for half a minute.
-    server.wait_for("/api/v1/alerts/history", |history| delivered(history)).await;
+    server.wait_for("/api/v1/alerts/history", delivered).await;
     let ids: BTreeSet<String> =
         before.iter().chain(&receiver.take()).map(|call| call.header("webhook-id").to_owned()).collect();
     assert_eq!(ids.len(), 1, "one change, however often it was told: {ids:?}");
