@@ -1,5 +1,7 @@
 //! The own health of the process: logs and metrics.
 
+mod help;
+
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
@@ -32,7 +34,8 @@ pub fn init_logs(format: LogFormat, otherwise: &str) {
 /// Where another recorder is installed.
 pub fn init_metrics() -> Result<PrometheusHandle, &'static BuildError> {
     static HANDLE: LazyLock<Result<PrometheusHandle, BuildError>> = LazyLock::new(|| {
-        PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?.install_recorder()
+        let builder = PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?;
+        builder.install_recorder().inspect(|_| help::describe())
     });
     HANDLE.as_ref().map(PrometheusHandle::clone)
 }

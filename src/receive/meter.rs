@@ -2,22 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use metrics::{Unit, counter, describe_counter, describe_gauge};
+use metrics::counter;
 
 use super::intake::Refusal;
-
-/// Tells what the listeners' metrics mean; called once, after the recorder is installed.
-pub fn describe() {
-    describe_counter!("tracejoin_receive_requests_total", "Requests acknowledged, by transport");
-    describe_counter!("tracejoin_receive_bytes_total", Unit::Bytes, "Bytes acknowledged, after decompression");
-    describe_counter!("tracejoin_receive_accepted_total", "Spans, client records or event lines acknowledged");
-    describe_counter!(
-        "tracejoin_receive_rejected_total",
-        "Spans, client records or event lines refused for good, one by one"
-    );
-    describe_counter!("tracejoin_receive_refused_total", "Requests of which nothing was taken, by reason");
-    describe_gauge!("tracejoin_receive_in_flight_bytes", Unit::Bytes, "Memory reserved by requests being received");
-}
 
 /// The door through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +83,6 @@ mod tests {
     fn what_is_counted_is_told_by_transport_and_reason() {
         let recorder = PrometheusBuilder::new().build_recorder();
         metrics::with_local_recorder(&recorder, || {
-            describe();
             Transport::OtlpGrpc.accepted(1000, 5, 2);
             Transport::OtlpGrpc.accepted(24, 1, 0);
             Transport::Records.refused("too_large");

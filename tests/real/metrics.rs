@@ -83,10 +83,7 @@ async fn prometheus_reads_both_forms() {
     promtool.args(["check", "metrics"]);
     let told = fed(promtool, &text);
     let complaints = String::from_utf8_lossy(&told.stderr).into_owned();
-    // 3 is a matter of style: texts of help that other metrics of the process lack.
-    assert!(matches!(told.status.code(), Some(0 | 3)), "{complaints}");
-    let ours = ["tracejoin_phase", "tracejoin_client_records", "tracejoin_requests_total", "tracejoin_slo"];
-    assert!(!ours.iter().any(|name| complaints.contains(name)), "{complaints}");
+    assert!(told.status.success(), "{complaints}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

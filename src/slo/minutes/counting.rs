@@ -54,7 +54,7 @@ impl MinuteCounts {
                 break;
             }
         }
-        metrics::counter!("tracejoin_slo_minutes_counted_total").increment((counted.again + counted.back) as u64);
+        metrics::counter!("tracejoin_slo_slices_counted_total").increment((counted.again + counted.back) as u64);
         Ok(counted)
     }
 
