@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::event_log;
 use super::inputs::{Partner, TraceInputs};
-use super::rules::{JoinRules, ReadSpan, nanos};
+use super::rules::{JoinRules, ReadSpan};
 use super::tree;
-use crate::model::{Side, TraceId, UnixNanos};
+use crate::model::{Nanos, Side, TraceId, UnixNanos};
 use crate::store::{Claim, Key, ReceivedLog, ReceivedRecord, Store, StoreError, TraceArrivals};
 
 /// Server traces of one request id that are looked at. More are not one request's, whatever they hold.
@@ -288,7 +288,7 @@ pub fn is_linked(arrivals: &TraceArrivals) -> bool {
 pub fn client_came_late(arrivals: &TraceArrivals, rules: &JoinRules) -> bool {
     let records = arrivals.records.iter().map(|arrived| arrived.received_at);
     let first = records.chain(arrivals.logs.iter().map(|arrived| arrived.received_at)).min();
-    first.is_some_and(|first| arrivals.first_arrival + nanos(rules.settle) <= first)
+    first.is_some_and(|first| arrivals.first_arrival + Nanos::from(rules.settle) <= first)
 }
 
 /// The traces to join again when something came to a hub.

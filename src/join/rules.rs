@@ -32,19 +32,15 @@ impl JoinRules {
     /// How far a trace has come at an instant of our clock.
     pub fn progress(&self, trace: &TraceArrivals, now: UnixNanos) -> Progress {
         Progress {
-            settled: !trace.has_content() || trace.last_arrival + nanos(self.settle) <= now,
+            settled: !trace.has_content() || trace.last_arrival + Nanos::from(self.settle) <= now,
             deadline_passed: self.deadline_of(trace) <= now,
-            quiet_since: now - nanos(self.stream_quiet),
-            hang: nanos(self.stream_hang),
+            quiet_since: now - Nanos::from(self.stream_quiet),
+            hang: Nanos::from(self.stream_hang),
             now,
         }
     }
 
     pub(super) fn deadline_of(&self, trace: &TraceArrivals) -> UnixNanos {
-        trace.first_arrival + nanos(self.deadline)
+        trace.first_arrival + Nanos::from(self.deadline)
     }
-}
-
-pub(super) fn nanos(duration: Duration) -> Nanos {
-    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }

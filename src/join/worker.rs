@@ -15,10 +15,10 @@ use tracing::{error, warn};
 
 use super::kin::{self, Kin, Pairing};
 use super::revision::supersede;
-use super::rules::{JoinRules, nanos};
+use super::rules::JoinRules;
 use super::witness::{News, Witness};
 use super::{TraceInputs, explain};
-use crate::model::{Flag, Side, State, TraceId, UnixNanos};
+use crate::model::{Flag, Nanos, Side, State, TraceId, UnixNanos};
 use crate::store::{Claim, RequestRow, Store, TraceArrivals};
 
 /// Queue rows taken by one claim: each stands for one commit, of up to some thousand traces.
@@ -82,7 +82,7 @@ async fn work_through(mut claim: Claim, rules: &JoinRules, now: UnixNanos) -> an
         for (key, trace) in claim.arrivals().await? {
             let Ok(trace_id) = TraceId::from_bytes(key) else { continue };
             if !rules.progress(&trace, now).settled {
-                claim.requeue(key, trace.last_arrival + nanos(rules.settle));
+                claim.requeue(key, trace.last_arrival + Nanos::from(rules.settle));
             } else if kin::is_linked(&trace) {
                 linked.push((trace_id, trace));
             } else {
@@ -217,7 +217,7 @@ fn join(trace_id: TraceId, trace: TraceArrivals, kin: Option<&Kin>, rules: &Join
     }
     joined.rows = explained.requests.into_iter().map(|joined| RequestRow::new(joined.request, arrived_at, 0)).collect();
     if joined.rows.iter().any(|row| row.request.state == State::Pending) {
-        let silent = |length| explained.open_since.map(|since| since + nanos(length));
+        let silent = |length| explained.open_since.map(|since| since + Nanos::from(length));
         let times = [Some(deadline), silent(rules.stream_hang), silent(rules.stream_quiet)];
         // What waits for none of them waits for a partner to settle, which brings it back itself.
         joined.waits_until = times.into_iter().flatten().filter(|at| *at > now).min();

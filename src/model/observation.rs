@@ -54,13 +54,18 @@ impl Slice {
 
     /// The slice of a request.
     pub fn of(arrived_at: UnixNanos, window_at: UnixNanos) -> Self {
-        Self { day: floor(arrived_at, Self::DAY), minute: floor(window_at, Self::MINUTE) }
+        Self { day: floor(arrived_at, Self::DAY), minute: Self::minute_of(window_at) }
+    }
+
+    /// The start of the minute of a time.
+    pub fn minute_of(at: UnixNanos) -> UnixNanos {
+        floor(at, Self::MINUTE)
     }
 
     /// The smallest window of whole minutes around a window.
     pub fn whole_minutes(window: Interval) -> Interval {
-        let start = floor(window.start, Self::MINUTE);
-        let end = floor(window.end, Self::MINUTE);
+        let start = Self::minute_of(window.start);
+        let end = Self::minute_of(window.end);
         Interval { start, end: if end < window.end { end + Self::MINUTE } else { end } }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Neg, Sub};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
 
@@ -41,6 +42,13 @@ impl Nanos {
     /// In seconds, for rates.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
+    }
+}
+
+impl From<Duration> for Nanos {
+    /// One too long to be told, beyond 292 years, becomes the longest that can be.
+    fn from(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Dialed {
 
 /// Since an instant.
 pub fn since(start: Instant) -> Nanos {
-    Nanos(i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    Nanos::from(start.elapsed())
 }
 
 /// Connects to a URL's host, through a proxy where the environment names one. The parts that are done are in `setup`

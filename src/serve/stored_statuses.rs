@@ -25,7 +25,7 @@ impl StoredStatuses {
     }
 
     async fn read(&self, versioned: &Versioned, now: UnixNanos) -> Result<ObjectiveStatus, SourceError> {
-        let window = live_window(&versioned.objective, self.store.options().settle, now);
+        let window = live_window(&versioned.objective, self.store.options().settle.into(), now);
         let verdict = assess(&self.reader, &versioned.objective, window, true).await?;
         let burning = match self.burning(versioned, now).await {
             Ok(burning) => Ok(burning),

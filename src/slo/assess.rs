@@ -1,7 +1,5 @@
 //! Reads what an objective's verdict rests on.
 
-use std::time::Duration;
-
 use super::evidence::{Evidence, question};
 use super::indicator::Indicator;
 use super::objective::Objective;
@@ -16,17 +14,17 @@ use crate::model::{Dimension, Interval, Nanos, Slice, UnixNanos};
 const MARGIN: Nanos = Nanos(1_000_000_000);
 
 /// The parts of a live window that must hold traffic.
-const PARTS: u32 = 10;
+pub(super) const PARTS: u32 = 10;
 
 /// The window of an objective that ends as late as everything has settled at `now`.
-pub fn live_window(objective: &Objective, settle: Duration, now: UnixNanos) -> Interval {
+pub fn live_window(objective: &Objective, settle: Nanos, now: UnixNanos) -> Interval {
     let end = live_end(settle, now);
     Interval { start: end - objective.window, end }
 }
 
 /// Where a window ends that ends as late as everything has settled at `now`.
-pub fn live_end(settle: Duration, now: UnixNanos) -> UnixNanos {
-    now - i64::try_from(settle.as_nanos()).map_or(Nanos(i64::MAX), Nanos) - MARGIN
+pub fn live_end(settle: Nanos, now: UnixNanos) -> UnixNanos {
+    now - settle - MARGIN
 }
 
 /// The verdict of an objective over a window. A `live` one moves with the time of day, so that it may begin before there
@@ -71,7 +69,7 @@ pub async fn assess_iterations(
 /// A window served in whole minutes would reach into what has not settled, where quick requests are known before slow
 /// ones: this one ends with the last minute that has. `None` where the window holds no end of a minute.
 fn settled_minutes(window: Interval) -> Option<Interval> {
-    let end = Slice::of(window.end, window.end).minute;
+    let end = Slice::minute_of(window.end);
     (end > window.start).then_some(Interval { end, ..window })
 }
 

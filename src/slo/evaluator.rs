@@ -106,7 +106,7 @@ impl Evaluator {
         let current = self.catalogue.refresh().await?;
         let mut round = Round::begin(claim, &self.options, now).await?;
         let mut burn = self.burn_states(&current, now).await;
-        let mut scopes = Scopes::new(&self.reader, live_end(self.store.options().settle, now));
+        let mut scopes = Scopes::new(&self.reader, live_end(self.store.options().settle.into(), now));
         let mut done = Evaluated::default();
         let mut verdicts = Vec::new();
         for versioned in current.iter().filter(|one| one.objective.indicator != Indicator::DroppedIterations) {

@@ -10,15 +10,13 @@ mod reading;
 pub use counting::Counted;
 pub use reading::{MinuteError, MinuteReading};
 
+use super::assess::live_end;
 use super::burn::counted_target;
 use super::catalogue::Versioned;
 use super::objective::{Burn, Objective};
 use super::tally::Tally;
 use crate::model::{Interval, Nanos, Slice, UnixNanos};
 use crate::store::{OutcomeCounts, SloVersion, Store};
-
-/// A request is looked for this much longer than it takes to settle, as live windows do.
-const MARGIN: Nanos = Nanos(1_000_000_000);
 
 /// Counts requests by minute and reads the counts. Cheap to clone; several instances share the work.
 #[derive(Clone)]
@@ -34,14 +32,8 @@ impl MinuteCounts {
 
     /// Where a window of whole minutes ends at `now`: at the last minute all of which has settled.
     pub fn end(&self, now: UnixNanos) -> UnixNanos {
-        let settle = i64::try_from(self.store.options().settle.as_nanos()).unwrap_or(i64::MAX);
-        whole_minute(now - Nanos(settle) - MARGIN)
+        Slice::minute_of(live_end(self.store.options().settle.into(), now))
     }
-}
-
-/// The start of the minute of a time.
-fn whole_minute(at: UnixNanos) -> UnixNanos {
-    UnixNanos(at.0.div_euclid(Slice::MINUTE.0) * Slice::MINUTE.0)
 }
 
 /// The windows of an objective's burn rates that end at `end`: of each pair the long one, then the short one.

@@ -160,7 +160,7 @@ impl Notifier {
             Ok(()) => {
                 told(receiver, resend.keys.len());
                 self.store.delivered(&receiver.id, &resend.keys, now).await?;
-                self.store.resent(&receiver.id, now + nanos(self.resend), 0).await
+                self.store.resent(&receiver.id, now + Nanos::from(self.resend), 0).await
             }
             Err(failure) => {
                 let attempts = resend.attempts.saturating_add(1);
@@ -190,9 +190,5 @@ fn failed(receiver: &Receiver, failure: &Failure, attempts: i32, keys: &[Uuid]) 
         reason = failure.reason,
         "a receiver could not be told of alerts"
     );
-    nanos(wait)
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    Nanos::from(wait)
 }

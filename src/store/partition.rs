@@ -1,7 +1,5 @@
 //! Daily partitions: made ahead of time, dropped when their retention is over.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
@@ -51,9 +49,9 @@ impl Store {
         // The lock belongs to the session: whatever happens, the session ends with this function.
         connection.close_on_drop();
         let kept = self.options.retention.max(self.options.rollup_retention);
-        let mut dropped = drop_expired(&mut connection, &ROW_TABLES, now - nanos(self.options.retention)).await?;
-        dropped.extend(drop_expired(&mut connection, &ROLLUP_TABLES, now - nanos(kept)).await?);
-        let unused_since = (now - nanos(kept)).to_datetime().date_naive();
+        let mut dropped = drop_expired(&mut connection, &ROW_TABLES, now - Nanos::from(self.options.retention)).await?;
+        dropped.extend(drop_expired(&mut connection, &ROLLUP_TABLES, now - Nanos::from(kept)).await?);
+        let unused_since = (now - Nanos::from(kept)).to_datetime().date_naive();
         let removed = sqlx::query("delete from dimension where last_used < $1")
             .bind(unused_since)
             .execute(&mut *connection)
@@ -61,10 +59,6 @@ impl Store {
         let minutes_removed = slo_minute::drop_old(&mut connection, now).await?;
         Ok(Maintenance { created, dropped, tuples_removed: removed.rows_affected(), minutes_removed })
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// Makes the partitions from yesterday to the day after tomorrow that are missing. Returns their names.

@@ -135,7 +135,7 @@ impl Store {
 
     /// Rows of days of arrival that begin after this are surely still there.
     pub(super) fn rows_kept_from(&self, now: UnixNanos) -> UnixNanos {
-        now - Nanos(i64::try_from(self.options.retention.as_nanos()).unwrap_or(i64::MAX))
+        now - Nanos::from(self.options.retention)
     }
 }
 

@@ -145,7 +145,7 @@ impl Stage {
     }
 
     fn now(&self) -> Nanos {
-        Nanos(i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX))
+        Nanos::from(self.started.elapsed())
     }
 
     fn set_faults(&mut self, faults: Faults) -> anyhow::Result<()> {

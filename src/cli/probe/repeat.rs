@@ -100,7 +100,7 @@ impl Starts {
         let plan = Arc::clone(plan);
         running.spawn(async move {
             let request = plan.request();
-            let queued = Nanos(i64::try_from(due.elapsed().as_nanos()).unwrap_or(i64::MAX));
+            let queued = Nanos::from(due.elapsed());
             Ended { observation: plan.client.measure(&request).await, queued }
         });
     }

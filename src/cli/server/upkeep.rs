@@ -41,8 +41,7 @@ pub async fn maintain(store: Store, archive: Option<Archive>, stop: Cancellation
 
 /// The history of alerts is kept as long as rollups are.
 fn alerts_kept_from(store: &Store) -> UnixNanos {
-    let kept = i64::try_from(store.options().rollup_retention.as_nanos()).unwrap_or(i64::MAX);
-    UnixNanos::now() - Nanos(kept)
+    UnixNanos::now() - Nanos::from(store.options().rollup_retention)
 }
 
 /// Moves what was measured into its buckets, which otherwise happens only when somebody asks for the metrics.

@@ -1,7 +1,5 @@
 //! Times and durations as a reader writes them.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 
 use crate::model::{Nanos, UnixNanos};
@@ -16,7 +14,7 @@ pub fn parse_time(name: &str, text: &str, now: UnixNanos) -> Result<UnixNanos, A
         return Ok(now);
     }
     if let Some(ago) = text.strip_prefix('-').and_then(|ago| humantime::parse_duration(ago).ok()) {
-        return Ok(now - nanos(ago));
+        return Ok(now - Nanos::from(ago));
     }
     // A plus sign that the sender did not escape reaches us as a space.
     match DateTime::parse_from_rfc3339(&text.replace(' ', "+")) {
@@ -37,13 +35,9 @@ pub fn parse_time(name: &str, text: &str, now: UnixNanos) -> Result<UnixNanos, A
 /// [`ApiError::Parameter`] where it is not one.
 pub fn parse_duration(name: &str, text: &str) -> Result<Nanos, ApiError> {
     match humantime::parse_duration(text) {
-        Ok(duration) if !duration.is_zero() => Ok(nanos(duration)),
+        Ok(duration) if !duration.is_zero() => Ok(Nanos::from(duration)),
         _ => Err(ApiError::parameter(name, format!("{name} is {text:?}; give a duration such as 30s, 1m or 1h"))),
     }
-}
-
-fn nanos(duration: Duration) -> Nanos {
-    Nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -7,13 +7,11 @@ use crate::aggregate::cell::{self, Cell, CellKey, Counts};
 use crate::aggregate::interval::{self, Ranks};
 use crate::aggregate::scope::Dictionary;
 use crate::model::{Interval, Metric, Nanos, Observation, ResultClass, Slice, State, UnixNanos};
+use crate::slo::assess::PARTS;
 use crate::slo::evidence::Evidence;
 use crate::slo::objective::Goal;
 use crate::slo::outcome::{admits, classes, outcome};
 use crate::slo::{Indicator, Objective, Outcome, Tally};
-
-/// The parts of a live window that must hold traffic.
-const PARTS: i64 = 10;
 
 /// What a replay keeps of one request.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +81,7 @@ impl History {
         let mut sum = Tally::default();
         for event in &self.events {
             sum.add(event.outcome);
-            let minute = UnixNanos(event.at.0.div_euclid(Slice::MINUTE.0) * Slice::MINUTE.0) + Slice::MINUTE;
+            let minute = Slice::minute_of(event.at) + Slice::MINUTE;
             match self.minutes.last_mut() {
                 Some((end, total)) if *end == minute => *total = sum,
                 _ => self.minutes.push((minute, sum)),
@@ -108,13 +106,13 @@ impl History {
     /// The part of a window's tenths in which there is traffic.
     fn filled(&self, window: Interval) -> f64 {
         let length = window.length().0;
-        let edge = |part: i64| {
+        let edge = |part: u32| {
             let offset = (i128::from(length) * i128::from(part) / i128::from(PARTS)) as i64;
             let at = window.start + Nanos(offset);
             self.traffic.partition_point(|time| *time < at)
         };
         let busy = (0..PARTS).filter(|part| edge(part + 1) > edge(*part)).count();
-        busy as f64 / PARTS as f64
+        busy as f64 / f64::from(PARTS)
     }
 
     /// A window that moves over the requests, forwards only.

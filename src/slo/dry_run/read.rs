@@ -24,7 +24,7 @@ impl DryRuns {
     /// All of [`DryRunError`].
     pub async fn replay(&self, asked: &DryRunQuestion) -> Result<Replayed, DryRunError> {
         asked.check()?;
-        let settle = Nanos(i64::try_from(self.store.options().settle.as_nanos()).unwrap_or(i64::MAX));
+        let settle = Nanos::from(self.store.options().settle);
         let needed = Interval { start: asked.window.start - settle - asked.look_back(), end: asked.window.end };
         let mut snapshot = self.store.snapshot().await?;
         let dictionary = snapshot.labels(needed, false).await?;

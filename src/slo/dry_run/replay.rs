@@ -4,13 +4,11 @@ use super::history::{History, Moving};
 use super::{DryRunQuestion, Firing, Replayed};
 use crate::model::{Interval, Nanos, Slice, UnixNanos};
 use crate::slo::alert::{Change, Condition, Presence, Trouble, Watch};
+use crate::slo::assess::live_end;
 use crate::slo::burn::{BurnState, Part, counted_target};
 use crate::slo::evidence::Evidence;
 use crate::slo::objective::BurnWindow;
 use crate::slo::{Objective, Verdict};
-
-/// A request is looked for this much longer than it takes to settle, as live windows do.
-const MARGIN: Nanos = Nanos(1_000_000_000);
 
 /// Replays an objective over requests that are in order; `settle` is how long one takes to settle.
 pub fn replay(asked: &DryRunQuestion, history: &History, settle: Nanos) -> Replayed {
@@ -21,7 +19,7 @@ pub fn replay(asked: &DryRunQuestion, history: &History, settle: Nanos) -> Repla
     let mut replayed = Replayed::default();
     let mut now = asked.window.start;
     while now <= asked.window.end {
-        let end = now - settle - MARGIN;
+        let end = live_end(settle, now);
         let evidence = moving.evidence(Interval { start: end - objective.window, end });
         let verdict = Verdict::of(objective, evidence);
         watch = watch.after(&verdict, &Presence::default(), now);
@@ -92,7 +90,7 @@ impl Alert {
     fn burn(&self, objective: &Objective, history: &History, end: UnixNanos) -> Option<BurnState> {
         let Trouble::Burn(pair) = &self.trouble else { return None };
         let target = counted_target(objective).ok()?;
-        let end = UnixNanos(end.0.div_euclid(Slice::MINUTE.0) * Slice::MINUTE.0);
+        let end = Slice::minute_of(end);
         let BurnWindow { long, short, .. } = *pair;
         let [long, short] = [long, short].map(|length| part(history, Interval { start: end - length, end }));
         Some(BurnState::of(pair, &objective.burn, target, &long, &short))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{MinuteCounts, countable, key, longest, whole_minute};
+use super::{MinuteCounts, countable, key, longest};
 use crate::model::{Interval, Labels, Nanos, Observation, Slice, UnixNanos};
 use crate::slo::catalogue::Versioned;
 use crate::slo::outcome::outcome;
@@ -60,8 +60,7 @@ impl MinuteCounts {
 
     /// The requests of minutes from here on are surely still there.
     fn rows_from(&self, now: UnixNanos) -> UnixNanos {
-        let retention = Nanos(i64::try_from(self.store.options().retention.as_nanos()).unwrap_or(i64::MAX));
-        whole_minute(now - retention + Slice::MINUTE)
+        Slice::minute_of(now - Nanos::from(self.store.options().retention) + Slice::MINUTE)
     }
 }
 

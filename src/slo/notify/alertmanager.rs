@@ -6,10 +6,10 @@ use std::time::Duration;
 use reqwest::Client;
 use serde::Serialize;
 
+use super::RESOLVED_RESENT;
 use super::post::{self, Failure};
 use super::receiver::Receiver;
-use super::{RESOLVED_RESENT, nanos};
-use crate::model::UnixNanos;
+use crate::model::{Nanos, UnixNanos};
 use crate::store::StoredAlert;
 
 /// Alerts of one call.
@@ -34,7 +34,7 @@ impl<'a> PostedAlert<'a> {
     /// One that fires ends by itself some time after nobody has told of it any more.
     pub(super) fn of(alert: &'a StoredAlert, now: UnixNanos, resend: Duration) -> Self {
         let time = |at: UnixNanos| at.to_datetime().to_rfc3339();
-        let kept = nanos(resend * MISSES).max(RESOLVED_RESENT);
+        let kept = Nanos::from(resend * MISSES).max(RESOLVED_RESENT);
         Self {
             labels: &alert.labels,
             annotations: &alert.annotations,
