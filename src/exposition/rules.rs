@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use self::query::Query;
 use crate::model::Nanos;
-use crate::slo::alert::{Labels, Trouble, length};
+use crate::slo::alert::{Labels, Trouble};
 use crate::slo::burn::counted_target;
 use crate::slo::objective::{Goal, Objective};
 
@@ -117,9 +117,4 @@ fn labels(objective: &Objective, trouble: Option<&Trouble>) -> Texts {
 /// A text that a template leaves as it is.
 fn literal(text: &str) -> String {
     text.replace("{{", "{{ \"{{\" }}")
-}
-
-/// A window as rules and names of series write it.
-fn written(window: Nanos) -> String {
-    length(window)
 }

@@ -39,6 +39,11 @@ impl Nanos {
         self.0 as f64 / NANOS_PER_MILLI
     }
 
+    /// As people write it: `10m`, `1h 30m`. Of what is negative the size.
+    pub fn in_words(self) -> String {
+        humantime::format_duration(Duration::from_nanos(self.0.unsigned_abs())).to_string()
+    }
+
     /// In seconds, for rates.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9

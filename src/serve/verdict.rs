@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::phases::view::rfc3339;
 use crate::aggregate::summary::Ends;
 use crate::model::Unit;
+use crate::slo::evidence::smaller;
 use crate::slo::objective::Goal;
 use crate::slo::{Evidence, Gap, Objective, Status, Verdict};
 
@@ -196,10 +197,7 @@ impl VerdictAnswer {
 
     /// The smaller of its two coverages: the one that an objective's minimum is compared with.
     pub fn coverage(&self) -> Option<f64> {
-        match (self.join_coverage, self.phase_coverage) {
-            (Some(join), Some(phase)) => Some(join.min(phase)),
-            (one, other) => one.or(other),
-        }
+        smaller(self.join_coverage, self.phase_coverage)
     }
 }
 
@@ -251,16 +249,13 @@ impl MeasuredAnswer {
 
 #[cfg(test)]
 pub mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
     use crate::aggregate::Quantile;
     use crate::aggregate::summary::Absence;
-    use crate::model::{Interval, Metric, Nanos, UnixNanos};
-    use crate::slo::objective::{Alerting, Burn, ColdStarts, Conditions, Confirm, Straddling};
-    use crate::slo::{Indicator, ObjectiveId, Tally};
+    use crate::model::{Interval, Metric, UnixNanos};
+    use crate::slo::{Indicator, ObjectiveId, Tally, fixtures};
 
     /// An objective on the 0.95-quantile of a metric, or on a share.
     pub fn objective(name: &str, indicator: Indicator, threshold: f64) -> Objective {
@@ -270,23 +265,8 @@ pub mod tests {
             Indicator::UnattributedShare => Goal::Pooled,
             _ => Goal::Share { target },
         };
-        Objective {
-            id: ObjectiveId::new(name).expect("a name"),
-            description: None,
-            owner: None,
-            budget: None,
-            indicator,
-            goal,
-            threshold,
-            conditions: Conditions { labels: BTreeMap::new(), cold_starts: ColdStarts::Excluded },
-            window: Nanos(600_000_000_000),
-            min_n: 100,
-            min_coverage: 0.9,
-            require_bounds: false,
-            straddling: Straddling::PointEstimate,
-            burn: Burn { windows: Vec::new(), min_traffic: 50, min_bad: 5 },
-            alerting: Alerting { confirm: Confirm::Interval, no_verdict_after: None, silent_after: None },
-        }
+        let id = ObjectiveId::new(name).expect("a name");
+        Objective { id, min_coverage: 0.9, ..fixtures::objective(indicator, goal, threshold) }
     }
 
     /// A verdict on 400 of 428 requests, in the stored unit.

@@ -20,7 +20,7 @@ use super::objective::{BurnWindow, Objective};
 use crate::model::{Nanos, UnixNanos};
 
 pub use rule::{Change, Condition, Presence, Watch};
-pub use text::{Annotations, Facts, annotations, resolution, state_url};
+pub use text::{Annotations, Facts, annotations, resolution, state_url, unseen};
 
 /// From this factor on a burning budget wakes somebody up.
 const PAGE_FACTOR: f64 = 6.0;

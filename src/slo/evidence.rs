@@ -132,10 +132,7 @@ impl Evidence {
 
     /// The smaller of the two coverages; `None` where neither is known.
     pub fn coverage(&self) -> Option<f64> {
-        match (self.join_coverage, self.phase_coverage) {
-            (Some(join), Some(phase)) => Some(join.min(phase)),
-            (join, phase) => join.or(phase),
-        }
+        smaller(self.join_coverage, self.phase_coverage)
     }
 
     /// With the share of good events, all of them counted exactly.
@@ -171,6 +168,15 @@ impl Evidence {
         if let (Some(lower), Some(upper)) = (share_of(fewest, n + missing), share_of(most, n + missing)) {
             self.bounds = shown.ends(lower, upper);
         }
+    }
+}
+
+/// The smaller of two coverages: the one that an objective's minimum is compared with. One that is not known does not
+/// count.
+pub fn smaller(join: Option<f64>, phase: Option<f64>) -> Option<f64> {
+    match (join, phase) {
+        (Some(join), Some(phase)) => Some(join.min(phase)),
+        (join, phase) => join.or(phase),
     }
 }
 

@@ -28,6 +28,24 @@ pub enum Direction {
     AtLeast,
 }
 
+impl Direction {
+    /// In words, before a threshold.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AtMost => "at most",
+            Self::AtLeast => "at least",
+        }
+    }
+
+    /// As a sign, before a threshold.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::AtMost => "≤",
+            Self::AtLeast => "≥",
+        }
+    }
+}
+
 impl Indicator {
     /// Every indicator, in the order in which the documentation lists them.
     pub fn all() -> impl Iterator<Item = Self> {

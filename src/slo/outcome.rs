@@ -15,8 +15,7 @@ use crate::model::{Dimension, Dimensions, Labels, Metric, Observation, ResultCla
 /// What a request is to an objective. Requests that are not settled, and those without a client record, are outside, as
 /// is every request of an objective whose goal is not counted in requests.
 pub fn outcome(objective: &Objective, observation: &Observation, labels: &Labels) -> Outcome {
-    let settled = matches!(observation.state, State::Matched | State::ClientOnly | State::Excluded);
-    if !settled || !cell::has_record(observation) || !admits(objective, labels) {
+    if !is_settled_record(observation) || !admits(objective, labels) {
         return Outcome::Outside;
     }
     match objective.indicator {
@@ -30,6 +29,12 @@ pub fn outcome(objective: &Objective, observation: &Observation, labels: &Labels
         Indicator::JoinCoverage => Outcome::Bad,
         Indicator::UnattributedShare | Indicator::DroppedIterations => Outcome::Outside,
     }
+}
+
+/// Whether it is a client record that has settled: one of those of which a coverage is told.
+pub(super) fn is_settled_record(observation: &Observation) -> bool {
+    let settled = matches!(observation.state, State::Matched | State::ClientOnly | State::Excluded);
+    settled && cell::has_record(observation)
 }
 
 fn of_metric(objective: &Objective, metric: Metric, observation: &Observation) -> Outcome {
@@ -73,7 +78,9 @@ pub fn admits(objective: &Objective, labels: &Labels) -> bool {
         && admits_cold_start(objective.conditions.cold_starts, told, lenient)
 }
 
-fn admits_cold_start(wanted: ColdStarts, told: &Dimensions, lenient: bool) -> bool {
+/// Whether a request with these labels counts by whether it loaded the model first; where only cold starts do, one that
+/// does not tell counts if `lenient`.
+pub(super) fn admits_cold_start(wanted: ColdStarts, told: &Dimensions, lenient: bool) -> bool {
     let cold = told.get(Dimension::ColdStart).map(|value| value == "true");
     match wanted {
         ColdStarts::Included => true,

@@ -75,10 +75,7 @@ pub fn word(verdict: &VerdictAnswer) -> String {
 /// On which side of what an objective is kept.
 fn threshold(verdict: &VerdictAnswer, numbers: &Numbers) -> String {
     let indicator = Indicator::from_name(&verdict.phase);
-    let sign = match indicator.map(Indicator::direction) {
-        Some(Direction::AtLeast) => "≥",
-        Some(Direction::AtMost) | None => "≤",
-    };
+    let sign = indicator.map_or(Direction::AtMost, Indicator::direction).sign();
     let limit = shown(numbers, Some(numbers.threshold));
     match verdict.limit {
         Some(each) => {

@@ -11,7 +11,6 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use crate::cli::api::{Api, ServerArgs};
 use crate::model::Unit;
 use crate::serve::slos::{ObjectiveAnswer, SlosAnswer};
-use crate::slo::indicator::Direction;
 use crate::slo::objective::Goal;
 use crate::slo::{Objective, document};
 
@@ -70,10 +69,7 @@ fn read(slo: &ObjectiveAnswer) -> anyhow::Result<Objective> {
 /// What an objective limits, in a line: `p95 of gpu_queue ≤ 250 ms`.
 fn goal(objective: &Objective) -> String {
     let indicator = objective.indicator;
-    let sign = match indicator.direction() {
-        Direction::AtMost => "≤",
-        Direction::AtLeast => "≥",
-    };
+    let sign = indicator.direction().sign();
     let shown = indicator.unit().shown(objective.threshold);
     let threshold = match indicator.unit() {
         Unit::Nanos | Unit::Millis => format!("{shown} ms"),

@@ -1,11 +1,11 @@
 //! One alert as a rule.
 
 use super::query::{self, Query};
-use super::{Rule, Texts, labels, literal, written};
+use super::{Rule, Texts, labels, literal};
 use crate::model::Unit;
-use crate::slo::alert::{Source, Trouble, advice};
+use crate::slo::alert::{Source, Trouble, advice, length, unseen};
 use crate::slo::burn::counted_target;
-use crate::slo::indicator::{Direction, Indicator};
+use crate::slo::indicator::Indicator;
 use crate::slo::objective::{BurnWindow, Confirm, Goal, Objective};
 
 /// Two-sided 95 % of the normal distribution: how far chance alone takes a share, in standard deviations.
@@ -17,7 +17,7 @@ pub fn rule(objective: &Objective, trouble: &Trouble) -> Option<Rule> {
     let (expr, after) = match trouble {
         Trouble::Broken => (broken(objective, &query), None),
         Trouble::Burn(pair) => (burns(objective, &query, pair)?, None),
-        Trouble::NoVerdict => (no_verdict(objective, &query), Some(written(objective.alerting.no_verdict_after?))),
+        Trouble::NoVerdict => (no_verdict(objective, &query), Some(length(objective.alerting.no_verdict_after?))),
         Trouble::Silent(source) => {
             let silent = query.silent(*source == Source::Server, objective.alerting.silent_after?);
             (silent, None)
@@ -101,12 +101,11 @@ fn summary(objective: &Objective, trouble: &Trouble) -> String {
         Trouble::Burn(pair) => format!(
             "{phase} spends the budget of {id} over {} times its even pace, over {} and {}",
             pair.factor,
-            written(pair.long),
-            written(pair.short)
+            length(pair.long),
+            length(pair.short)
         ),
-        Trouble::NoVerdict => format!("nobody can tell whether {phase} keeps its objective {id}"),
-        Trouble::Silent(Source::Client) => format!("no client tells of the requests of {id} any more"),
-        Trouble::Silent(Source::Server) => format!("no server tells of the requests of {id} any more"),
+        Trouble::NoVerdict => unseen(objective, None),
+        Trouble::Silent(source) => unseen(objective, Some(*source)),
     }
 }
 
@@ -118,12 +117,9 @@ fn promise(objective: &Objective) -> String {
         Unit::TokensPerSecond => " tokens/s",
         Unit::Share => "",
     };
-    let side = match objective.indicator.direction() {
-        Direction::AtMost => "at most",
-        Direction::AtLeast => "at least",
-    };
+    let side = objective.indicator.direction().words();
     let (phase, limit) = (objective.indicator, unit.shown(objective.threshold));
-    let window = written(objective.window);
+    let window = length(objective.window);
     match objective.goal {
         Goal::Quantile { target } => format!("{} of {phase} {side} {limit}{end} over {window}", target.field()),
         Goal::Ratio { target } => {

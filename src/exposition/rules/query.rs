@@ -2,45 +2,45 @@
 
 use std::collections::BTreeSet;
 
-use super::written;
 use crate::exposition::{Combination, PHASES};
 use crate::model::{Dimension, Nanos, State};
+use crate::slo::alert::length;
 use crate::slo::indicator::Indicator;
 use crate::slo::objective::Objective;
 
 /// Requests that were good or bad.
 pub fn decided(window: Nanos) -> String {
-    format!("slo:tracejoin_decided:increase{}", written(window))
+    format!("slo:tracejoin_decided:increase{}", length(window))
 }
 
 /// Bad requests.
 pub fn bad(window: Nanos) -> String {
-    format!("slo:tracejoin_bad:increase{}", written(window))
+    format!("slo:tracejoin_bad:increase{}", length(window))
 }
 
 /// The share of the bad requests in those that decide.
 pub fn bad_share(window: Nanos) -> String {
-    format!("slo:tracejoin_bad:ratio{}", written(window))
+    format!("slo:tracejoin_bad:ratio{}", length(window))
 }
 
 /// Requests that could have been good or bad.
 pub fn could_decide(window: Nanos) -> String {
-    format!("slo:tracejoin_could_decide:increase{}", written(window))
+    format!("slo:tracejoin_could_decide:increase{}", length(window))
 }
 
 /// The share of those that decide in those that could.
 pub fn coverage(window: Nanos) -> String {
-    format!("slo:tracejoin_coverage:ratio{}", written(window))
+    format!("slo:tracejoin_coverage:ratio{}", length(window))
 }
 
 /// All requests that the objective is about.
 pub fn requests(window: Nanos) -> String {
-    format!("slo:tracejoin_requests:increase{}", written(window))
+    format!("slo:tracejoin_requests:increase{}", length(window))
 }
 
 /// The quantile, as closely as buckets tell it.
 pub fn quantile(window: Nanos) -> String {
-    format!("slo:tracejoin_phase_seconds:quantile{}", written(window))
+    format!("slo:tracejoin_phase_seconds:quantile{}", length(window))
 }
 
 /// Questions about one objective.
@@ -64,7 +64,7 @@ impl<'a> Query<'a> {
 
     /// How many requests had one of these outcomes.
     pub fn count(&self, outcomes: &str, window: Nanos) -> String {
-        let (id, window) = (&self.0.id, written(window));
+        let (id, window) = (&self.0.id, length(window));
         format!("sum(increase(tracejoin_slo_requests_total{{slo=\"{id}\",outcome=~\"{outcomes}\"}}[{window}]))")
     }
 
@@ -82,7 +82,7 @@ impl<'a> Query<'a> {
         }
         let mut matchers = vec![format!("phase=\"{}\"", metric.column()), "result=\"ok\"".to_owned()];
         matchers.extend(self.matchers());
-        let (matchers, window) = (matchers.join(","), written(window));
+        let (matchers, window) = (matchers.join(","), length(window));
         Some(format!("sum by (le) (rate(tracejoin_phase_seconds_bucket{{{matchers}}}[{window}]))"))
     }
 
@@ -96,7 +96,7 @@ impl<'a> Query<'a> {
             matchers.push(format!("state=~\"{states}\""));
         }
         let series = format!("{name}{{{}}}", matchers.join(","));
-        let window = written(window);
+        let window = length(window);
         format!("(sum(increase({series}[{window}])) or vector(0)) == 0 and sum(max_over_time({series}[1d])) > 0")
     }
 

@@ -1,7 +1,6 @@
 //! How an objective stands: `GET /api/v1/slos/{id}/status`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -11,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{PathId, read_id};
-use crate::model::{Nanos, UnixNanos};
+use crate::model::UnixNanos;
 use crate::serve::alerts::AlertAnswer;
 use crate::serve::error::{ApiError, Problem};
 use crate::serve::phases::view::rfc3339;
@@ -164,8 +163,8 @@ impl BurnAnswer {
     pub fn of(state: &BurnState) -> Self {
         Self {
             factor: state.factor,
-            long: duration(state.long),
-            short: duration(state.short),
+            long: state.long.in_words(),
+            short: state.short.in_words(),
             long_rate: state.long_rate,
             short_rate: state.short_rate,
             filled_long: state.filled_long,
@@ -206,8 +205,4 @@ impl ErrorBudgetAnswer {
             filled: budget.part.filled(),
         }
     }
-}
-
-fn duration(length: Nanos) -> String {
-    humantime::format_duration(Duration::from_nanos(length.0.unsigned_abs())).to_string()
 }

@@ -4,9 +4,9 @@
 //! nor missing spans make a firing alert go away.
 
 use crate::model::{Nanos, UnixNanos};
-use crate::slo::alert::Source;
+use crate::slo::alert::{Source, Trouble};
 use crate::slo::burn::BurnState;
-use crate::slo::objective::{Alerting, Confirm};
+use crate::slo::objective::{Alerting, Confirm, Objective};
 use crate::slo::verdict::{Gap, Status, Verdict};
 
 /// A source that has been silent for longer than this is not expected to speak.
@@ -52,6 +52,28 @@ impl Condition {
             (Self::Present, false) => Some(Change::Fired),
             (Self::Absent, true) => Some(Change::Resolved),
             _ => None,
+        }
+    }
+
+    /// Whether a trouble of an objective is there. `burn` is what the windows of a burn say, where they could be read; the
+    /// presence that of the last `silent_after`.
+    pub fn of(
+        trouble: &Trouble,
+        objective: &Objective,
+        verdict: &Verdict,
+        burn: Option<&BurnState>,
+        (watch, presence): (&Watch, &Presence),
+        now: UnixNanos,
+    ) -> Self {
+        let (status, alerting) = (&verdict.status, &objective.alerting);
+        match trouble {
+            Trouble::Broken => Self::of_verdict(alerting.confirm, status, verdict.confirmed),
+            Trouble::Burn(_) => burn.map_or(Self::Unknown, Self::of_burn),
+            Trouble::NoVerdict => watch.lacks_verdict(alerting, objective.window, status, now),
+            Trouble::Silent(source) => {
+                let is_silent = |after| watch.is_silent(*source, presence, after, now);
+                alerting.silent_after.map_or(Self::Unknown, is_silent)
+            }
         }
     }
 

@@ -87,9 +87,17 @@ fn summary(facts: &Facts<'_>) -> String {
             let (long, short) = (length(window.long), length(window.short));
             format!("{phase} spends the budget of {id} {pace}, over {long} and {short}")
         }
-        Trouble::NoVerdict => format!("nobody can tell whether {phase} keeps its objective {id}"),
-        Trouble::Silent(Source::Client) => format!("no client tells of the requests of {id} any more"),
-        Trouble::Silent(Source::Server) => format!("no server tells of the requests of {id} any more"),
+        Trouble::NoVerdict => unseen(facts.objective, None),
+        Trouble::Silent(source) => unseen(facts.objective, Some(*source)),
+    }
+}
+
+/// That nobody can tell how an objective stands: because a source is `silent`, or for want of a verdict.
+pub fn unseen(objective: &Objective, silent: Option<Source>) -> String {
+    let (id, phase) = (&objective.id, objective.indicator);
+    match silent {
+        None => format!("nobody can tell whether {phase} keeps its objective {id}"),
+        Some(source) => format!("no {} tells of the requests of {id} any more", source.name()),
     }
 }
 
@@ -104,10 +112,7 @@ fn measured(facts: &Facts<'_>) -> String {
         }
         Goal::Ratio { target } => {
             let good = value.map_or_else(|| "an unknown share".to_owned(), percent);
-            let side = match objective.indicator.direction() {
-                Direction::AtMost => "at most",
-                Direction::AtLeast => "at least",
-            };
+            let side = objective.indicator.direction().words();
             format!("{good} of the requests are {side} {threshold}, and {} were promised", percent(target.as_f64()))
         }
         Goal::Share { .. } | Goal::Pooled => {

@@ -1,7 +1,5 @@
 //! Fields of a document with their paths, and what can be read from one.
 
-use std::time::Duration;
-
 use serde_saphyr::Location;
 
 use super::error::{DocumentError, Faults, nearest};
@@ -182,8 +180,8 @@ impl<'a> Field<'a> {
 
     /// A duration within bounds, as in `10m` or `1h 30m`.
     pub(super) fn duration(&self, least: Nanos, most: Nanos) -> Result<Nanos, DocumentError> {
-        let show = |bound: Nanos| humantime::format_duration(Duration::from_nanos(bound.0.unsigned_abs()));
-        let refuse = || self.refuse(format!("give a duration from {} to {}, such as 10m", show(least), show(most)));
+        let bounds = || format!("give a duration from {} to {}, such as 10m", least.in_words(), most.in_words());
+        let refuse = || self.refuse(bounds());
         let Value::Text(text) = &self.node.value else { return Err(refuse()) };
         let duration = humantime::parse_duration(text).map_err(|_| refuse())?;
         let nanos = Nanos(i64::try_from(duration.as_nanos()).map_err(|_| refuse())?);

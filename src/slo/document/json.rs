@@ -1,7 +1,5 @@
 //! The one form in which an objective is kept and answered.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
@@ -46,7 +44,7 @@ fn spec(objective: &Objective) -> Value {
     spec.insert(field.to_owned(), number(unit.shown(objective.threshold)));
     let Value::Object(rest) = json!({
         "where": conditions(objective),
-        "window": duration(objective.window),
+        "window": objective.window.in_words(),
         "min_n": objective.min_n,
         "min_coverage": number(objective.min_coverage),
         "require_bounds": objective.require_bounds,
@@ -89,14 +87,14 @@ fn burn(burn: &Burn) -> Value {
     }
     let windows = burn.windows.iter().map(|window| {
         json!({
-            "factor": number(window.factor), "long": duration(window.long), "short": duration(window.short),
+            "factor": number(window.factor), "long": window.long.in_words(), "short": window.short.in_words(),
         })
     });
     json!({"windows": windows.collect::<Vec<_>>(), "min_traffic": burn.min_traffic, "min_bad": burn.min_bad})
 }
 
 fn alerting(alerting: &Alerting) -> Value {
-    let wait = |wait: Option<Nanos>| wait.map_or_else(|| "never".to_owned(), duration);
+    let wait = |wait: Option<Nanos>| wait.map_or_else(|| "never".to_owned(), Nanos::in_words);
     json!({
         "confirm": match alerting.confirm {
             Confirm::Interval => "interval",
@@ -105,10 +103,6 @@ fn alerting(alerting: &Alerting) -> Value {
         "no_verdict_after": wait(alerting.no_verdict_after),
         "silent_after": wait(alerting.silent_after),
     })
-}
-
-fn duration(nanos: Nanos) -> String {
-    humantime::format_duration(Duration::from_nanos(nanos.0.unsigned_abs())).to_string()
 }
 
 /// A number as a person writes it: 250, not 250.0.

@@ -6,11 +6,12 @@ use crate::aggregate::Contents;
 use crate::aggregate::cell::{self, Cell, CellKey, Counts};
 use crate::aggregate::interval::{self, Ranks};
 use crate::aggregate::scope::Dictionary;
-use crate::model::{Interval, Metric, Nanos, Observation, ResultClass, Slice, State, UnixNanos};
+use crate::model::{Interval, Metric, Nanos, Observation, ResultClass, Slice, UnixNanos};
 use crate::slo::assess::PARTS;
 use crate::slo::evidence::Evidence;
+use crate::slo::indicator::Direction;
 use crate::slo::objective::Goal;
-use crate::slo::outcome::{admits, classes, outcome};
+use crate::slo::outcome::{admits, classes, is_settled_record, outcome};
 use crate::slo::{Indicator, Objective, Outcome, Tally};
 
 /// What a replay keeps of one request.
@@ -49,10 +50,9 @@ impl History {
     /// Takes one request, in any order.
     pub fn add(&mut self, at: UnixNanos, observation: &Observation) {
         let Some(labels) = self.dictionary.get(&observation.labels) else { return };
-        let settled = matches!(observation.state, State::Matched | State::ClientOnly | State::Excluded);
         let record = cell::has_record(observation);
         let of_class = observation.result.is_none_or(|class| classes(self.objective.indicator).contains(&class));
-        let traffic = settled && record && of_class && admits(&self.objective, labels);
+        let traffic = is_settled_record(observation) && of_class && admits(&self.objective, labels);
         let told = |metric| cell::told(metric, observation);
         let (outcome, value, whole) = match self.objective.indicator {
             Indicator::UnattributedShare => {
@@ -185,7 +185,7 @@ impl Moving<'_> {
         let events = self.history.events.get(self.span.clone())?.iter().filter(decides);
         let mut values: Vec<f64> = events.filter_map(|event| event.value).collect();
         values.sort_unstable_by(f64::total_cmp);
-        let good_first = self.history.objective.indicator.direction() == crate::slo::indicator::Direction::AtMost;
+        let good_first = self.history.objective.indicator.direction() == Direction::AtMost;
         if !good_first {
             values.reverse();
         }

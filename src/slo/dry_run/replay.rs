@@ -14,7 +14,7 @@ use crate::slo::{Objective, Verdict};
 pub fn replay(asked: &DryRunQuestion, history: &History, settle: Nanos) -> Replayed {
     let objective = &asked.objective;
     let mut moving = history.window();
-    let mut watch = Watch::default();
+    let (mut watch, unheard) = (Watch::default(), Presence::default());
     let mut alerts: Vec<Alert> = Trouble::of(objective).into_iter().filter(is_replayed).map(Alert::new).collect();
     let mut replayed = Replayed::default();
     let mut now = asked.window.start;
@@ -22,11 +22,11 @@ pub fn replay(asked: &DryRunQuestion, history: &History, settle: Nanos) -> Repla
         let end = live_end(settle, now);
         let evidence = moving.evidence(Interval { start: end - objective.window, end });
         let verdict = Verdict::of(objective, evidence);
-        watch = watch.after(&verdict, &Presence::default(), now);
+        watch = watch.after(&verdict, &unheard, now);
         replayed.verdicts.add(&verdict.status);
         for alert in &mut alerts {
             let burn = alert.burn(objective, history, end);
-            let condition = alert.condition(objective, &verdict, &watch, burn.as_ref(), now);
+            let condition = Condition::of(&alert.trouble, objective, &verdict, burn.as_ref(), (&watch, &unheard), now);
             match condition.change(alert.firing.is_some()) {
                 Some(Change::Fired) => {
                     alert.firing = Some(replayed.firings.len());
@@ -66,24 +66,6 @@ struct Alert {
 impl Alert {
     const fn new(trouble: Trouble) -> Self {
         Self { trouble, firing: None }
-    }
-
-    fn condition(
-        &self,
-        objective: &Objective,
-        verdict: &Verdict,
-        watch: &Watch,
-        burn: Option<&BurnState>,
-        now: UnixNanos,
-    ) -> Condition {
-        match (&self.trouble, burn) {
-            (Trouble::Broken, _) => {
-                Condition::of_verdict(objective.alerting.confirm, &verdict.status, verdict.confirmed)
-            }
-            (Trouble::Burn(_), Some(burn)) => Condition::of_burn(burn),
-            (Trouble::NoVerdict, _) => watch.lacks_verdict(&objective.alerting, objective.window, &verdict.status, now),
-            (Trouble::Burn(_), None) | (Trouble::Silent(_), _) => Condition::Unknown,
-        }
     }
 
     /// How fast the budget burned up to the last whole minute before `end`.

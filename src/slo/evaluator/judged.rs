@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::aggregate::Reader;
-use crate::model::{Dimension, Metric, Order, OrderKey, ResultClass, Selection, State, TraceId, UnixNanos};
+use crate::model::{Metric, Order, OrderKey, ResultClass, Selection, State, TraceId, UnixNanos};
 use crate::slo::alert::{Condition, Presence, Trouble, Watch};
 use crate::slo::burn::BurnState;
 use crate::slo::catalogue::Versioned;
 use crate::slo::indicator::{Direction, Indicator};
-use crate::slo::objective::{ColdStarts, Objective};
-use crate::slo::outcome::classes;
+use crate::slo::objective::Objective;
+use crate::slo::outcome::{admits_cold_start, classes};
 use crate::slo::verdict::Verdict;
 use crate::store::{RequestRow, StoreError};
 
@@ -47,16 +47,8 @@ impl Judged {
 
     /// Whether a trouble is there.
     pub(super) fn condition(&self, trouble: &Trouble, now: UnixNanos) -> Condition {
-        let objective = self.objective();
-        let (status, alerting) = (&self.verdict.status, &objective.alerting);
-        match trouble {
-            Trouble::Broken => Condition::of_verdict(alerting.confirm, status, self.verdict.confirmed),
-            Trouble::Burn(_) => self.burn_of(trouble).map_or(Condition::Unknown, Condition::of_burn),
-            Trouble::NoVerdict => self.watch.lacks_verdict(alerting, objective.window, status, now),
-            Trouble::Silent(source) => alerting
-                .silent_after
-                .map_or(Condition::Unknown, |after| self.watch.is_silent(*source, &self.presence, after, now)),
-        }
+        let (burn, heard) = (self.burn_of(trouble), (&self.watch, &self.presence));
+        Condition::of(trouble, self.objective(), &self.verdict, burn, heard, now)
     }
 
     /// Requests of the window that show what is wrong, the worst first.
@@ -108,12 +100,7 @@ fn shown_classes(indicator: Indicator) -> BTreeSet<ResultClass> {
 /// Whether a request counts as a bad one.
 fn shows_it(objective: &Objective, row: &RequestRow) -> bool {
     let request = &row.request;
-    let cold = request.dimensions.get(Dimension::ColdStart) == Some("true");
-    let counts = match objective.conditions.cold_starts {
-        ColdStarts::Excluded => !cold,
-        ColdStarts::Only => cold,
-        ColdStarts::Included => true,
-    };
+    let counts = admits_cold_start(objective.conditions.cold_starts, &request.dimensions, false);
     let is_past = match objective.indicator {
         Indicator::Metric(metric) => metric.of(request).is_some_and(|value| !objective.is_good(value.as_f64())),
         _ => true,

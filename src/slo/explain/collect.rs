@@ -3,10 +3,10 @@
 use super::{Pair, Split, Splits, Unread};
 use crate::aggregate::cell::{self, CellKey};
 use crate::aggregate::scope::{Dictionary, Scope, Tellers};
-use crate::model::{Interval, Observation, ResultClass, State};
+use crate::model::{Interval, Observation, ResultClass};
 use crate::slo::evidence::question;
 use crate::slo::objective::Objective;
-use crate::slo::outcome::{admits, outcome};
+use crate::slo::outcome::{admits, is_settled_record, outcome};
 use crate::slo::tally::Outcome;
 
 /// Gathers the requests of objectives that share their conditions and their pair.
@@ -36,11 +36,7 @@ impl<'a> Collector<'a> {
         if observation.result != Some(ResultClass::Ok) {
             return;
         }
-        let settled = matches!(observation.state, State::Matched | State::ClientOnly | State::Excluded);
-        if settled
-            && cell::has_record(observation)
-            && self.scope.covers(&CellKey::of(observation), labels, &self.tellers)
-        {
+        if is_settled_record(observation) && self.scope.covers(&CellKey::of(observation), labels, &self.tellers) {
             self.found.records += 1;
         }
         if self.objectives.first().is_none_or(|first| !admits(first, labels)) {
