@@ -65,7 +65,8 @@ pub struct ObjectiveMetrics {
     thresholds: Family<OfPromise, Number>,
     targets: Family<OfPromise, Number>,
     statuses: Family<OfStatus, Gauge>,
-    counted: Mutex<BTreeSet<OfOutcome>>,
+    /// The objectives whose counters are there.
+    followed: Mutex<Vec<Arc<Objective>>>,
 }
 
 impl ObjectiveMetrics {
@@ -78,7 +79,7 @@ impl ObjectiveMetrics {
             thresholds: Family::default(),
             targets: Family::default(),
             statuses: Family::default(),
-            counted: Mutex::default(),
+            followed: Mutex::default(),
         }
     }
 
@@ -100,8 +101,8 @@ impl ObjectiveMetrics {
 
     /// Counts requests, each as what it is to every objective.
     pub fn count<'a>(&self, requests: impl Iterator<Item = (&'a Observation, Labels)>) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let objectives = self.follow(&mut counted);
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let objectives = self.follow(&mut followed);
         if objectives.is_empty() {
             return;
         }
@@ -122,8 +123,8 @@ impl ObjectiveMetrics {
     pub fn refresh(&self, now: UnixNanos) {
         self.thresholds.clear();
         self.targets.clear();
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        for objective in self.follow(&mut counted) {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        for objective in self.follow(&mut followed) {
             self.promise(&objective);
         }
         self.statuses.clear();
@@ -137,17 +138,20 @@ impl ObjectiveMetrics {
 
     /// The objectives as they are now. A new one's counters begin at zero, so that its first requests are an increase;
     /// those of one that is gone end.
-    fn follow(&self, counted: &mut BTreeSet<OfOutcome>) -> Vec<Arc<Objective>> {
+    fn follow(&self, followed: &mut Vec<Arc<Objective>>) -> Vec<Arc<Objective>> {
         let objectives = (self.current)();
-        let of_one = |objective: &Arc<Objective>| OUTCOMES.map(|(name, _)| of_outcome(objective, name));
-        let wanted: BTreeSet<OfOutcome> = objectives.iter().flat_map(of_one).collect();
-        for labels in counted.difference(&wanted) {
+        let is_same = |(one, other): (&Arc<Objective>, &Arc<Objective>)| Arc::ptr_eq(one, other);
+        if followed.len() == objectives.len() && followed.iter().zip(&objectives).all(is_same) {
+            return objectives;
+        }
+        let (before, wanted) = (counters(followed), counters(&objectives));
+        for labels in before.difference(&wanted) {
             self.requests.remove(labels);
         }
-        for labels in wanted.difference(counted) {
+        for labels in wanted.difference(&before) {
             let _ = self.requests.get_or_create_owned(labels);
         }
-        *counted = wanted;
+        followed.clone_from(&objectives);
         objectives
     }
 
@@ -164,6 +168,11 @@ impl ObjectiveMetrics {
             self.targets.get_or_create(&labels("ratio")).set(target.as_f64());
         }
     }
+}
+
+/// The counters of objectives, by their labels.
+fn counters(objectives: &[Arc<Objective>]) -> BTreeSet<OfOutcome> {
+    objectives.iter().flat_map(|objective| OUTCOMES.map(|(name, _)| of_outcome(objective, name))).collect()
 }
 
 fn of_outcome(objective: &Objective, outcome: &'static str) -> OfOutcome {

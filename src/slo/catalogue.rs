@@ -2,6 +2,7 @@
 
 mod plan;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,6 +171,14 @@ impl Catalogue {
     /// The objectives as they were when last read, in the order of their names.
     pub fn current(&self) -> Arc<[Versioned]> {
         Arc::clone(&self.current.borrow())
+    }
+
+    /// The names of all objectives when last read, of those too that cannot be read.
+    pub async fn names(&self) -> HashSet<String> {
+        // Keeps both lists as one reading left them.
+        let _reading = self.seen.lock().await;
+        let readable = self.current().iter().map(|versioned| versioned.objective.id.to_string()).collect::<Vec<_>>();
+        self.unreadable.borrow().iter().cloned().chain(readable).collect()
     }
 
     /// What keeps some of the objectives from being judged, with what to do about it.

@@ -124,8 +124,7 @@ impl Evaluator {
                 }
             }
         }
-        let living = self.store.objectives().await?.into_iter().filter(|one| one.document.is_some());
-        round.end_orphans(living.map(|one| one.id).collect()).await?;
+        round.end_orphans(self.catalogue.names().await).await?;
         (done.changes, done.firing) = round.commit().await?;
         self.options.verdicts.replace(now, verdicts);
         Ok(Some(done))
