@@ -21,7 +21,7 @@ use tokio::sync::watch;
 pub use self::day::{days, parse as parse_day};
 pub use self::line::{KeptLine, KeptLog};
 use self::writer::Writer;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// Most bytes of lines that wait for the disk. Over it lines are lost to the archive, though not to the database.
 const MAX_WAITING: usize = 64 << 20;

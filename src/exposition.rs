@@ -23,7 +23,7 @@ pub use objectives::ObjectiveMetrics;
 pub use phases::{BUCKETS, PHASES};
 pub use requests::RequestMetrics;
 
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// Renders all metrics of the process.
 #[derive(Clone)]

@@ -13,12 +13,12 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use self::events::Gathered;
 use crate::archive::{Archive, KeptLog};
-use crate::model::{Alias, ClientRecord, Side, StreamEvent, TraceId, UnixNanos};
-use crate::normalise::{self, Dialects, ExtraKeys, Limits};
 use crate::receive::intake::{
     EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
 };
-use crate::store::{Arrival, Key, Store, StoreError, SubmitError};
+use crate::store::{Arrival, Store, StoreError, SubmitError};
+use model::{Alias, ClientRecord, Key, Side, StreamEvent, TraceId, UnixNanos};
+use normalise::{self, Dialects, ExtraKeys, Limits};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;

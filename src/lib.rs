@@ -1,13 +1,9 @@
 //! tracejoin: joins what a client measured with what the server traced, and names the owner of a slow LLM answer.
 //!
-//! The modules in the order in which data flows: receive → normalise → store → join → aggregate → slo → exposition →
-//! serve. A stage never imports what stands downstream of it; `cli` composes them.
-
-pub mod model;
+//! The service around the pure crates below `crates/`. Data flows receive → normalise → store → join → stats → slo →
+//! exposition → serve, and a stage never imports what stands downstream of it; `cli` composes them.
 
 pub mod receive;
-
-pub mod normalise;
 
 pub mod store;
 
@@ -15,11 +11,11 @@ pub mod archive;
 
 pub mod ingest;
 
-pub mod join;
+pub mod gather;
+pub mod reader;
+pub mod workers;
 
-pub mod aggregate;
-
-pub mod slo;
+pub mod objectives;
 
 pub mod exposition;
 

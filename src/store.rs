@@ -24,7 +24,7 @@ mod window;
 mod writer;
 
 pub use alert::{AlertClaim, AlertTransition, Delivery, DeliveryState, Resend, StoredAlert, StoredWatch};
-pub use arrival::{Arrival, ArrivalKind, Key, ReceivedLog, ReceivedRecord, TraceArrivals};
+pub use arrival::{Arrival, ArrivalKind};
 pub use dimension::{DimensionTuple, OVERFLOW_DIMS};
 pub use encode::DecodeError;
 pub use error::{StoreError, SubmitError};

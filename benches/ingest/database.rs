@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use model::State;
 use sqlx::migrate::MigrateDatabase;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
-use tracejoin::model::State;
 use tracejoin::private_postgres::{Options, PrivatePostgres};
 
 use super::cpu;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{EventLog, Nanos, StreamEvent, TraceId};
+use model::{EventLog, Nanos, StreamEvent, TraceId};
 
 /// What is reckoned for a line that waits, beside what it carries in `extra`.
 const LINE_WEIGHT: usize = 160;

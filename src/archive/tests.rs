@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::model::{EventKind, Nanos, StreamEvent, TraceId};
-use crate::normalise::{self, ExtraKeys};
+use model::{EventKind, Nanos, StreamEvent, TraceId};
+use normalise::{self, ExtraKeys};
 
 const DAY: i64 = 86_400_000_000_000;
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::member::MemberFile;
 use super::{KeptLog, Message, Options, State, day, weight};
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// How long lines wait for others to share a member with: less is lost by a kill, more is smaller on the disk.
 const LINGER: Duration = Duration::from_millis(200);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::model::{State, TraceId};
 use crate::serve::trace::TraceAnswer;
+use model::{State, TraceId};
 
 /// How often a request that is being joined is looked for.
 const POLL: Duration = Duration::from_millis(500);

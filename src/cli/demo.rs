@@ -29,8 +29,8 @@ use super::api::Api;
 use super::serve::{Signals, announce};
 use super::server::Server;
 use crate::config::{LogFormat, Settings};
-use crate::model::{Nanos, TraceId, UnixNanos};
 use crate::telemetry;
+use model::{Nanos, TraceId, UnixNanos};
 
 /// What ties the two sides of a simulated call together.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use anyhow::Context;
 
 use super::import::otlp::Messages;
 use crate::config::dialects;
-use crate::normalise::Dialects;
+use normalise::Dialects;
 
 /// Lists the dialects in which spans are understood.
 #[derive(Debug, clap::Args)]

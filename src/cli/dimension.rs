@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 
-use crate::model::Dimension;
+use model::Dimension;
 
 /// Reads one.
 ///

@@ -21,8 +21,8 @@ use super::api::{Api, ServerArgs};
 use super::slo::files;
 use crate::serve::gate::UNSETTLED;
 use crate::serve::gate::view::{BaselineBody, GateAnswer, GateBody};
-use crate::slo::document;
-use crate::slo::gate::GateOutcome;
+use slo::document;
+use slo::gate::GateOutcome;
 
 /// How often it is asked whether all has settled.
 const POLL: Duration = Duration::from_secs(1);

@@ -28,7 +28,7 @@ pub use self::tally::Tally;
 use super::api::{Api, ServerArgs};
 use super::dimension;
 use super::record_line::RecordLine;
-use crate::model::Dimension;
+use model::Dimension;
 
 /// Sends a file to a server.
 #[derive(Debug, clap::Args)]

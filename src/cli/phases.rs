@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::api::{Api, ServerArgs};
-use crate::model::{Metric, Section};
+use model::{Metric, Section};
 
 /// Shows percentiles of every phase.
 #[derive(Debug, clap::Args)]

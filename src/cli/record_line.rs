@@ -7,7 +7,7 @@ use chrono::SecondsFormat;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::model::{Dimension, Nanos, ResultClass, SpanId, StreamSummary, TraceId, UnixNanos};
+use model::{Dimension, Nanos, ResultClass, SpanId, StreamSummary, TraceId, UnixNanos};
 
 /// One client record. Its fields are those that `POST /api/v1/records` takes; `docs/api.md` says what each means.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -242,7 +242,7 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
-    use crate::normalise;
+    use normalise;
 
     fn millis(millis: f64) -> Option<Millis> {
         Millis::new(millis)

@@ -12,8 +12,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::server::{Addresses, Server};
 use crate::config::{Settings, file};
-use crate::normalise::Dialects;
 use crate::telemetry;
+use normalise::Dialects;
 
 /// Runs a server until it is told to stop.
 #[derive(Debug, Clone, Args)]

@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::upkeep::StoreReadiness;
-use crate::aggregate::Reader;
-use crate::aggregate::rollup::Rollups;
 use crate::archive::{self, Archive};
 use crate::config::{ArchiveSettings, IngestSettings, ListenSettings, Settings, StorageSettings};
 use crate::exposition::{Exposition, ObjectiveMetrics, RequestMetrics};
 use crate::ingest::Ingest;
-use crate::join::{JoinRules, worker};
-use crate::model::Span;
-use crate::normalise::{self, Dialects, ExtraKeys};
+use crate::objectives::catalogue::Catalogue;
+use crate::objectives::dry_runs::DryRuns;
+use crate::objectives::gates::Gates;
+use crate::objectives::latest::LatestVerdicts;
 use crate::private_postgres::{self, PrivatePostgres};
+use crate::reader::Reader;
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
 use crate::receive::limits::Limits;
@@ -33,12 +33,13 @@ use crate::receive::{http_server, otlp_grpc, otlp_http};
 use crate::serve::stored_statuses::StoredStatuses;
 use crate::serve::stored_traces::StoredTraces;
 use crate::serve::{self, Sources};
-use crate::slo::catalogue::Catalogue;
-use crate::slo::dry_run::DryRuns;
-use crate::slo::gate::Gates;
-use crate::slo::latest::LatestVerdicts;
 use crate::store::{Store, StoreOptions};
 use crate::telemetry;
+use crate::workers::join as join_worker;
+use crate::workers::rollup::Rollups;
+use join::JoinRules;
+use model::Span;
+use normalise::{self, Dialects, ExtraKeys};
 
 const DEFAULT_DATA_DIR: &str = "./tracejoin-data";
 
@@ -115,7 +116,7 @@ impl Server {
 
         let mut workers = JoinSet::new();
         for _ in 0..JOINERS {
-            workers.spawn(worker::run(store.clone(), rules.clone(), requests.clone(), stop.clone()));
+            workers.spawn(join_worker::run(store.clone(), rules.clone(), requests.clone(), stop.clone()));
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });

@@ -8,8 +8,8 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::api::{Api, ServerArgs};
-use crate::model::TraceId;
 use crate::serve::trace::{RequestAnswer, TraceAnswer, text};
+use model::TraceId;
 
 /// Explains one request.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::normalise::rules::Key;
+use normalise::rules::Key;
 
 /// Where committed event lines are written down, and for how long.
 #[derive(Debug, Clone, clap::Args)]

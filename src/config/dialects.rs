@@ -7,9 +7,9 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use super::file::{self, FileError};
-use crate::normalise::Dialects;
-use crate::normalise::dialect;
-use crate::normalise::rules::{OwnDialect, Rule};
+use normalise::Dialects;
+use normalise::dialect;
+use normalise::rules::{OwnDialect, Rule};
 
 /// The key under which a configuration file holds dialects; every other key is a setting.
 pub const KEY: &str = "dialects";

@@ -5,7 +5,7 @@ use std::fmt;
 
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 
-use crate::model::{Dimension, Dimensions, Request, ResultClass, TraceId};
+use model::{Dimension, Dimensions, Request, ResultClass, TraceId};
 
 /// The value of every label beyond the cap.
 const OVERFLOW: &str = "overflow";

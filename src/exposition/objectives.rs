@@ -10,10 +10,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::model::{Labels, Nanos, Observation, Unit, UnixNanos};
-use crate::slo::latest::LatestVerdicts;
-use crate::slo::outcome::outcome;
-use crate::slo::{Objective, Tally};
+use crate::objectives::latest::LatestVerdicts;
+use model::{Labels, Nanos, Observation, Unit, UnixNanos};
+use slo::outcome::outcome;
+use slo::{Objective, Tally};
 
 /// Verdicts older than this are not shown: ten evaluations at the default pace.
 const FRESH: Nanos = Nanos(300_000_000_000);
@@ -182,7 +182,7 @@ fn of_outcome(objective: &Objective, outcome: &'static str) -> OfOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slo::Status;
+    use slo::Status;
 
     #[test]
     fn every_status_is_shown() {

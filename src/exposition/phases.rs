@@ -4,7 +4,7 @@ use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 
 use super::labels::{Exemplar, With};
-use crate::model::Metric;
+use model::Metric;
 
 /// Upper bounds of the buckets, in seconds: from a fast gateway to the longest answer. They are the same for every phase
 /// and never change with the configuration, so that histograms can be added up, and so that Prometheus can keep them as
@@ -54,7 +54,7 @@ pub fn seconds(nanos: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Unit;
+    use model::Unit;
 
     #[test]
     fn buckets_rise_from_a_millisecond_to_ten_minutes() {

@@ -11,10 +11,10 @@ use prometheus_client::registry::Registry;
 use super::labels::{Cap, Combination, Exemplar, With};
 use super::objectives::ObjectiveMetrics;
 use super::phases::{self, PHASES, TimesFamily};
-use crate::aggregate::cell::{has_record, told};
-use crate::join::Witness;
-use crate::model::{Flag, Labels, Observation, State, TraceId, UnixNanos};
 use crate::store::RequestRow;
+use crate::workers::join::JoinObserver;
+use model::{Flag, Labels, Observation, State, TraceId, UnixNanos};
+use stats::cell::{has_record, told};
 
 /// Series that a combination may take: its histograms, and the counters of records, matched ones, states and reasons.
 const SERIES_EACH: usize = PHASES.len() + 8;
@@ -132,7 +132,7 @@ fn labels(row: &RequestRow) -> Labels {
     Labels { client: row.request.client_dimensions.clone(), all: row.request.dimensions.clone() }
 }
 
-impl Witness for RequestMetrics {
+impl JoinObserver for RequestMetrics {
     fn joined(&self, first: &[RequestRow], at: UnixNanos) {
         let observed: Vec<Seen> = first.iter().map(Seen::of).collect();
         self.objectives.count(observed.iter().zip(first).map(|(seen, row)| (&seen.observation, labels(row))));

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use self::query::Query;
-use crate::model::Nanos;
-use crate::slo::alert::{Labels, Trouble};
-use crate::slo::burn::counted_target;
-use crate::slo::objective::{Goal, Objective};
+use model::Nanos;
+use slo::alert::{Labels, Trouble};
+use slo::burn::counted_target;
+use slo::objective::{Goal, Objective};
 
 /// What stands above the rules.
 const HEAD: &str = "# Written by `tracejoin slo rules` from objectives; change those and write it again.\n\

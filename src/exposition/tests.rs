@@ -5,14 +5,14 @@ use std::sync::Arc;
 use prometheus_client::encoding::{prometheus_text, text};
 
 use super::{ObjectiveMetrics, RequestMetrics};
-use crate::join::Witness;
-use crate::model::{
+use crate::objectives::latest::LatestVerdicts;
+use crate::store::RequestRow;
+use crate::workers::join::JoinObserver;
+use model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhases,
     ServerSide, SpanId, State, TraceId, TtftPhases, UnixNanos,
 };
-use crate::slo::latest::LatestVerdicts;
-use crate::slo::{Objective, ObjectiveId, Status, document};
-use crate::store::RequestRow;
+use slo::{Objective, ObjectiveId, Status, document};
 
 const SECOND: i64 = 1_000_000_000;
 const NOW: UnixNanos = UnixNanos(2 * SECOND);

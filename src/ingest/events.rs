@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::archive::{KeptLine, KeptLog};
-use crate::model::{Alias, Side, StreamEvent, TraceId};
-use crate::normalise::{self, ExtraKeys, ParsedEvent};
 use crate::receive::intake::{RawRecord, RecordOutcome, RejectedRecord};
-use crate::store::{Arrival, Key};
+use crate::store::Arrival;
+use model::Key;
+use model::{Alias, Side, StreamEvent, TraceId};
+use normalise::{self, ExtraKeys, ParsedEvent};
 
 /// Most lines of one stored row. A longer log is stored in parts, far below the bound of a row's bytes.
 const LINES_PER_ARRIVAL: usize = 10_000;

@@ -20,7 +20,7 @@ use url::{Host, Url};
 
 use super::client::{Client, HttpVersion};
 use super::failure::Failure;
-use crate::model::{Nanos, Setup};
+use model::{Nanos, Setup};
 
 /// How long one address may take before the next is tried beside it (RFC 8305).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);

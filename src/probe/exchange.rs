@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::observation::Observation;
 use super::stamps::{Outgoing, Stamps};
 use super::watch::{Seen, Watch};
-use crate::model::{Nanos, Setup, SpanId, TraceId, UnixNanos};
+use model::{Nanos, Setup, SpanId, TraceId, UnixNanos};
 
 /// How long a server may keep the stream open after its end marker before it is taken as ended.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);

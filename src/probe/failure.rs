@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::model::ResultClass;
+use model::ResultClass;
 
 /// What went wrong with one request. No message holds text of the request or the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

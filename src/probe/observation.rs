@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::watch::Seen;
-use crate::model::{Nanos, ResultClass, Setup, SpanId, TraceId, UnixNanos};
+use model::{Nanos, ResultClass, Setup, SpanId, TraceId, UnixNanos};
 
 /// One request as it was measured. Times without a note are since the start of sending; `None` is unknown.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use crate::model::Nanos;
+use model::Nanos;
 
 /// What has happened on a connection. Readings are nanoseconds since its origin; 0 has not happened.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::rules::{Reading, Rules, TokenKind};
 use super::usage::Usage;
-use crate::model::Nanos;
 use crate::sse::{Event, Item, Parser};
+use model::Nanos;
 
 /// The largest event that is read. Larger ones are counted and skipped.
 pub const MAX_EVENT: usize = 1024 * 1024;

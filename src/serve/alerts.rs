@@ -14,8 +14,8 @@ use super::error::{ApiError, Problem};
 use super::phases::view::rfc3339;
 use super::query::{Parameters, WindowParams, names, read_window};
 use super::source::{AlertSource, ToldTransition};
-use crate::model::UnixNanos;
 use crate::store::{DeliveryState, StoredAlert};
+use model::UnixNanos;
 
 const FIRING: &str = "firing";
 const RESOLVED: &str = "resolved";

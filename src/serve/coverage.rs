@@ -15,10 +15,10 @@ use super::phases::view::rfc3339;
 use super::query::{Parameters, SelectionParams, names, read_selection};
 use super::source::WindowSource;
 use super::steps::{StepParams, read_steps};
-use crate::aggregate::bias::{Bias, Durations};
-use crate::aggregate::coverage::Coverage;
-use crate::aggregate::{Question, Window};
-use crate::model::{Interval, Selection, Unit, UnixNanos};
+use model::{Interval, Selection, Unit, UnixNanos};
+use stats::bias::{Bias, Durations};
+use stats::coverage::Coverage;
+use stats::{Question, Window};
 
 const NO_RECORDS: &str = "no client record of this window and these labels has settled";
 

@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 
 use super::error::ApiError;
-use crate::slo::{Objective, document};
+use slo::{Objective, document};
 
 /// The largest body with objectives, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;

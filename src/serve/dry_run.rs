@@ -16,8 +16,9 @@ use super::error::{ApiError, Problem};
 use super::gate::ask;
 use super::query::{parse_duration, parse_time};
 use super::source::{ReplaySource, SourceError};
-use crate::model::{Interval, Nanos, UnixNanos};
-use crate::slo::dry_run::{DryRunError, DryRunQuestion};
+use crate::objectives::dry_runs::DryRunError;
+use model::{Interval, Nanos, UnixNanos};
+use slo::dry_run::{DryRunQuestion, DryRunRefusal};
 
 /// How many objectives are replayed by one question.
 const MAX_OBJECTIVES: usize = 10;
@@ -38,9 +39,11 @@ impl From<DryRunError> for ApiError {
         match error {
             DryRunError::Read(error) => SourceError::from(error).into(),
             DryRunError::BrokeOff(error) => Self::internal(error),
-            DryRunError::TooLong(_) | DryRunError::TooManyRows => Self::parameter("from", error.to_string()),
-            DryRunError::TooManySteps(_) => Self::parameter("every", error.to_string()),
-            DryRunError::NotOverTime => Self::parameter("objectives", error.to_string()),
+            DryRunError::Refused(DryRunRefusal::TooLong(_)) | DryRunError::TooManyRows => {
+                Self::parameter("from", error.to_string())
+            }
+            DryRunError::Refused(DryRunRefusal::TooManySteps(_)) => Self::parameter("every", error.to_string()),
+            DryRunError::Refused(DryRunRefusal::NotOverTime) => Self::parameter("objectives", error.to_string()),
         }
     }
 }

@@ -12,9 +12,9 @@ use serde::Serialize;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::model::TraceId;
-use crate::slo::catalogue::Refusal;
-use crate::slo::document::DocumentError;
+use crate::objectives::catalogue::Refusal;
+use model::TraceId;
+use slo::document::DocumentError;
 
 /// Why a question has no answer. Each message says what to change.
 #[derive(Debug, Error)]

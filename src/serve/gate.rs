@@ -17,7 +17,7 @@ use self::view::{GateAnswer, GateBody};
 use super::documents::MAX_BYTES;
 use super::error::{ApiError, Problem};
 use super::source::GateSource;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 pub use answer::UNSETTLED;
 

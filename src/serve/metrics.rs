@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use crate::exposition::{Exposition, Form};
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// The routes of this resource.
 pub fn routes(exposition: Exposition) -> OpenApiRouter {

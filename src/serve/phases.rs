@@ -15,8 +15,8 @@ use super::error::{ApiError, Problem};
 use super::query::{Distribution, DistributionParams, Parameters, SelectionParams, names, read_selection};
 use super::source::WindowSource;
 use super::steps::{StepParams, read_steps};
-use crate::aggregate::Question;
-use crate::model::{Selection, UnixNanos};
+use model::{Selection, UnixNanos};
+use stats::Question;
 
 /// The routes of this resource.
 pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {

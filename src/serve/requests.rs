@@ -14,7 +14,7 @@ use super::phases::view::rfc3339;
 use super::query::{Parameters, SelectionParams, names, read_selection};
 use super::source::WindowSource;
 use super::trace::RequestAnswer;
-use crate::model::{Metric, Order, OrderKey, UnixNanos};
+use model::{Metric, Order, OrderKey, UnixNanos};
 
 const WINDOW_AT: &str = "window_at";
 

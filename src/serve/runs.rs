@@ -17,8 +17,8 @@ use super::error::{ApiError, Problem};
 use super::phases::view::rfc3339;
 use super::query::parse_time;
 use super::source::RunSource;
-use crate::model::{Run, RunEnd, UnixNanos};
-use crate::normalise;
+use model::{Run, RunEnd, UnixNanos};
+use normalise;
 
 /// The largest body of these resources, in bytes.
 const MAX_BYTES: usize = 64 * 1024;

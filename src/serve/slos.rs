@@ -21,8 +21,8 @@ use super::documents::{self, MAX_BYTES};
 use super::error::{ApiError, Problem};
 use super::query::Parameters;
 use super::source::{ObjectiveSource, StatusSource};
-use crate::slo::catalogue::{Action, Refusal};
-use crate::slo::{Objective, ObjectiveId};
+use crate::objectives::catalogue::{Action, Refusal};
+use slo::{Objective, ObjectiveId};
 
 #[cfg(test)]
 pub(super) mod tests;

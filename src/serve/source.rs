@@ -12,13 +12,14 @@ use thiserror::Error;
 use super::error::ApiError;
 use super::slos::ObjectiveStatus;
 use super::trace::Explained;
-use crate::aggregate::{Question, Window};
-use crate::model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
-use crate::slo::catalogue::{CatalogueError, Change, PastVersion, Versioned};
-use crate::slo::dry_run::{DryRunError, DryRunQuestion, Replayed};
-use crate::slo::gate::{GateError, GateQuestion, Judged};
-use crate::slo::{Objective, ObjectiveId};
+use crate::objectives::catalogue::{CatalogueError, Change, PastVersion, Versioned};
+use crate::objectives::dry_runs::DryRunError;
+use crate::objectives::gates::{GateError, GateQuestion, Judged};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
+use model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
+use slo::dry_run::{DryRunQuestion, Replayed};
+use slo::{Objective, ObjectiveId};
+use stats::{Question, Window};
 
 /// Why nothing could be read.
 #[derive(Debug, Error)]

@@ -4,7 +4,7 @@ use utoipa::IntoParams;
 
 use super::error::ApiError;
 use super::query::{Parameters, parse_duration};
-use crate::model::{Interval, Nanos, UnixNanos};
+use model::{Interval, Nanos, UnixNanos};
 
 /// Steps that one answer has at most.
 const MOST_STEPS: i64 = 1440;

@@ -3,8 +3,8 @@
 use futures::future::BoxFuture;
 
 use super::source::{AlertSource, SourceError, ToldTransition};
-use crate::model::Interval;
 use crate::store::{Store, StoredAlert};
+use model::Interval;
 
 impl AlertSource for Store {
     fn alerts(&self, firing: Option<bool>) -> BoxFuture<'_, Result<Vec<StoredAlert>, SourceError>> {

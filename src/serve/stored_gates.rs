@@ -4,8 +4,9 @@ use futures::future::BoxFuture;
 
 use super::error::ApiError;
 use super::source::{GateSource, ReplaySource, SourceError};
-use crate::slo::dry_run::{DryRunError, DryRunQuestion, DryRuns, Replayed};
-use crate::slo::gate::{GateError, GateQuestion, Gates, Judged};
+use crate::objectives::dry_runs::{DryRunError, DryRuns};
+use crate::objectives::gates::{GateError, GateQuestion, Gates, Judged};
+use slo::dry_run::{DryRunQuestion, Replayed};
 
 impl From<GateError> for ApiError {
     fn from(error: GateError) -> Self {

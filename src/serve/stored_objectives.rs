@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::source::{ObjectiveSource, SourceError};
-use crate::slo::catalogue::{Catalogue, CatalogueError, Change, PastVersion, Versioned};
-use crate::slo::{Objective, ObjectiveId};
+use crate::objectives::catalogue::{Catalogue, CatalogueError, Change, PastVersion, Versioned};
+use slo::{Objective, ObjectiveId};
 
 impl ObjectiveSource for Catalogue {
     fn current(&self) -> BoxFuture<'_, Result<Arc<[Versioned]>, SourceError>> {

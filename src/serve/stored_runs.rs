@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::source::{RunSource, SourceError};
-use crate::model::{Run, RunEnd, UnixNanos};
 use crate::store::Store;
+use model::{Run, RunEnd, UnixNanos};
 
 impl RunSource for Store {
     fn run<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Run>, SourceError>> {

@@ -4,12 +4,13 @@ use futures::future::BoxFuture;
 
 use super::slos::{Burning, ObjectiveStatus};
 use super::source::{SourceError, StatusSource};
-use crate::aggregate::Reader;
-use crate::model::UnixNanos;
-use crate::slo::assess::{assess, live_window};
-use crate::slo::catalogue::Versioned;
-use crate::slo::minutes::{MinuteCounts, MinuteError};
+use crate::objectives::assess::assess;
+use crate::objectives::catalogue::Versioned;
+use crate::objectives::minutes::{MinuteCounts, MinuteError};
+use crate::reader::Reader;
 use crate::store::Store;
+use model::UnixNanos;
+use slo::live::live_window;
 
 /// Judges objectives by the requests of a store.
 pub struct StoredStatuses {

@@ -5,9 +5,10 @@ use futures::future::BoxFuture;
 
 use super::source::{SourceError, TraceSource};
 use super::trace::Explained;
-use crate::join::{self, JoinRules, Joined, Kin, Pairing, TraceInputs};
-use crate::model::{Flag, TraceId, UnixNanos};
-use crate::store::{RequestRow, Store, StoreError, TraceArrivals};
+use crate::gather::gather;
+use crate::store::{RequestRow, Store, StoreError};
+use join::{JoinRules, Joined, Pairing};
+use model::{Flag, TraceArrivals, TraceId, UnixNanos};
 
 /// The traces in a store.
 #[derive(Clone)]
@@ -50,14 +51,10 @@ impl StoredTraces {
 
     async fn join(&self, trace_id: TraceId, arrivals: TraceArrivals) -> Result<join::Explained, SourceError> {
         let request_ids = join::client_ids(&arrivals);
-        let kin = Kin::gather(&mut self.store.clone(), &request_ids, self.rules.read.as_ref()).await?;
+        let pairing = gather(&mut self.store.clone(), request_ids, self.rules.read.as_ref()).await?;
         let rules = self.rules.clone();
         let joining = tokio::task::spawn_blocking(move || {
-            let now = UnixNanos::now();
-            let progress = rules.progress(&arrivals, now);
-            let mut inputs = TraceInputs::from_arrivals(trace_id, arrivals, rules.span_limit);
-            kin.complete(&mut inputs, &rules, now);
-            join::explain(inputs, progress, rules.read.as_ref())
+            join::join_trace(trace_id, arrivals, Some(&pairing), &rules, UnixNanos::now()).explained
         });
         joining.await.map_err(|error| SourceError::Internal(Box::new(error)))
     }
@@ -65,9 +62,9 @@ impl StoredTraces {
     /// The trace of the record that spans of this one explain by a request id.
     async fn taken_by(&self, trace_id: TraceId, request_ids: &[String]) -> Result<Option<TraceId>, SourceError> {
         let (ids, read) = (request_ids.iter().cloned().collect(), self.rules.read.as_ref());
-        let kin = Kin::gather(&mut self.store.clone(), &ids, read).await?;
+        let pairing = gather(&mut self.store.clone(), ids, read).await?;
         for request_id in request_ids {
-            if let Pairing::Pair { client, server } = kin.pairing(request_id, read)
+            if let Pairing::Pair { client, server } = pairing.pairing(request_id, read)
                 && server == trace_id
             {
                 return Ok(Some(client));

@@ -4,9 +4,10 @@ use futures::future::BoxFuture;
 
 use super::source::{SourceError, WindowSource};
 use super::trace::Explained;
-use crate::aggregate::{Question, ReadError, Reader, Window};
-use crate::model::{Order, Selection};
+use crate::reader::{ReadError, Reader};
 use crate::store::RequestRow;
+use model::{Order, Selection};
+use stats::{Question, Window};
 
 impl From<ReadError> for SourceError {
     fn from(error: ReadError) -> Self {

@@ -16,18 +16,16 @@ use super::slos::tests::Shelf;
 use super::source::{SourceError, ToldTransition};
 use super::trace::Explained;
 use super::*;
-use crate::aggregate::cell::cells;
-use crate::aggregate::{Contents, Question, Window};
 use crate::exposition::{ObjectiveMetrics, RequestMetrics};
-use crate::model::{
-    Dimension, Interval, Labels, Observation, Order, Selection, State as RequestState, TraceId, UnixNanos,
-};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
 use crate::receive::intake::{EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
 use crate::receive::limits::Limits;
 use crate::receive::records::{self, RecordDoor};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
+use model::{Dimension, Interval, Labels, Observation, Order, Selection, State as RequestState, TraceId, UnixNanos};
+use stats::cell::cells;
+use stats::{Contents, Question, Window};
 
 mod gate;
 

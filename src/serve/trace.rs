@@ -20,7 +20,7 @@ pub use view::{Explained, RequestAnswer, SpanAnswer, TraceAnswer};
 use super::error::{ApiError, Problem};
 use super::query::Parameters;
 use super::source::TraceSource;
-use crate::model::TraceId;
+use model::TraceId;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::phases::view::rfc3339;
-use crate::aggregate::summary::Ends;
-use crate::model::Unit;
-use crate::slo::evidence::smaller;
-use crate::slo::objective::Goal;
-use crate::slo::{Evidence, Gap, Objective, Status, Verdict};
+use model::Unit;
+use slo::evidence::smaller;
+use slo::objective::Goal;
+use slo::{Evidence, Gap, Objective, Status, Verdict};
+use stats::summary::Ends;
 
 /// An objective's verdict over one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -252,10 +252,10 @@ pub mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::aggregate::Quantile;
-    use crate::aggregate::summary::Absence;
-    use crate::model::{Interval, Metric, UnixNanos};
-    use crate::slo::{Indicator, ObjectiveId, Tally, fixtures};
+    use model::{Interval, Metric, UnixNanos};
+    use slo::{Indicator, ObjectiveId, Tally, fixtures};
+    use stats::Quantile;
+    use stats::summary::Absence;
 
     /// An objective on the 0.95-quantile of a metric, or on a share.
     pub fn objective(name: &str, indicator: Indicator, threshold: f64) -> Objective {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::pool::Store;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 pub use delivery::{Delivery, DeliveryState, Resend};
 

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use super::BUCKETS;
 use super::copy::CopyRows;
 use super::encode::{self, DecodeError};
-use crate::model::{Alias, ClientRecord, EventKind, EventLog, Fragment, StreamEvent, TraceId, UnixNanos};
-
-/// What an arrival is found by: its trace id, or [`TraceId::of_request_id`].
-pub type Key = [u8; 16];
+use model::{
+    Alias, ClientRecord, EventKind, EventLog, Fragment, Key, ReceivedLog, ReceivedRecord, StreamEvent, TraceArrivals,
+    TraceId, UnixNanos,
+};
 
 /// What an arrival's body holds. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,48 +97,6 @@ impl Arrival {
     }
 }
 
-/// A client record and when it came.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceivedRecord {
-    /// When it came, by our clock.
-    pub received_at: UnixNanos,
-    /// The record.
-    pub record: ClientRecord,
-}
-
-/// Lines of an event log and when they came.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReceivedLog {
-    /// When they came, by our clock.
-    pub received_at: UnixNanos,
-    /// The lines.
-    pub log: EventLog,
-}
-
-/// Everything that arrived under one key, in the order of its arrival.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TraceArrivals {
-    /// When the first came, by our clock. Aliases count only where there is nothing else.
-    pub first_arrival: UnixNanos,
-    /// When the newest came, by our clock. Aliases count only where there is nothing else.
-    pub last_arrival: UnixNanos,
-    /// Spans.
-    pub fragments: Vec<Fragment>,
-    /// Client records.
-    pub records: Vec<ReceivedRecord>,
-    /// Event logs.
-    pub logs: Vec<ReceivedLog>,
-    /// Under the digest of a request id: the traces of the request's sides, each once, in the order of their arrival.
-    pub aliases: Vec<Alias>,
-    /// Whether more arrived than is loaded of one trace.
-    pub truncated: bool,
-    /// Bodies that could not be read.
-    pub unreadable: u32,
-    has_content: bool,
-    bytes: usize,
-    lines: usize,
-}
-
 /// Appends what [`encode`] makes.
 pub(super) const COPY_ARRIVALS: &str =
     "copy arrival (received_at, identity, key, kind, body) from stdin (format binary)";
@@ -178,94 +136,65 @@ pub(super) const MAX_TRACE_BYTES: usize = 16 << 20;
 /// How many lines of event logs are loaded of one trace: a line takes fewer bytes stored than in memory.
 const MAX_TRACE_LINES: usize = 100_000;
 
-impl TraceArrivals {
-    /// Nothing yet but a time.
-    pub(super) fn starting(at: UnixNanos) -> Self {
-        Self {
-            first_arrival: at,
-            last_arrival: at,
-            fragments: Vec::new(),
-            records: Vec::new(),
-            logs: Vec::new(),
-            aliases: Vec::new(),
-            truncated: false,
-            unreadable: 0,
-            has_content: false,
-            bytes: 0,
-            lines: 0,
+/// Adds one row; a body that was left out is told by `truncated`, one that cannot be decoded is counted.
+pub(super) fn add(trace: &mut TraceArrivals, row: &StoredArrival) {
+    date(trace, row);
+    let Some(body) = &row.body else {
+        trace.truncated = true;
+        return;
+    };
+    trace.stored_bytes += body.len();
+    if let Err(error) = decode(trace, row, body) {
+        trace.unreadable += 1;
+        tracing::error!(key = %hex::encode(row.key), kind = row.kind, %error, "a stored arrival cannot be read");
+    }
+}
+
+fn date(trace: &mut TraceArrivals, row: &StoredArrival) {
+    if row.kind == ArrivalKind::Alias as i16 {
+        return;
+    }
+    if !std::mem::replace(&mut trace.has_content, true) {
+        trace.first_arrival = row.received_at;
+        trace.last_arrival = row.received_at;
+    }
+    trace.first_arrival = trace.first_arrival.min(row.received_at);
+    trace.last_arrival = trace.last_arrival.max(row.received_at);
+}
+
+fn decode(trace: &mut TraceArrivals, row: &StoredArrival, body: &[u8]) -> Result<(), DecodeError> {
+    let received_at = row.received_at;
+    let trace_id = || TraceId::from_bytes(row.key).map_err(|error| DecodeError::Damaged(error.to_string()));
+    match row.kind {
+        kind if kind == ArrivalKind::Spans as i16 => trace.fragments.push(encode::decode_fragment(body)?),
+        kind if kind == ArrivalKind::Record as i16 => {
+            let record = encode::decode_record(trace_id()?, body)?;
+            trace.records.push(ReceivedRecord { received_at, record });
         }
-    }
-
-    /// Whether anything but aliases arrived.
-    pub fn has_content(&self) -> bool {
-        self.has_content
-    }
-
-    /// Stored bytes of all that was read.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Adds one row; a body that was left out is told by `truncated`, one that cannot be read is counted.
-    pub(super) fn add(&mut self, row: &StoredArrival) {
-        self.date(row);
-        let Some(body) = &row.body else {
-            self.truncated = true;
-            return;
-        };
-        self.bytes += body.len();
-        if let Err(error) = self.read(row, body) {
-            self.unreadable += 1;
-            tracing::error!(key = %hex::encode(row.key), kind = row.kind, %error, "a stored arrival cannot be read");
-        }
-    }
-
-    fn date(&mut self, row: &StoredArrival) {
-        if row.kind == ArrivalKind::Alias as i16 {
-            return;
-        }
-        if !std::mem::replace(&mut self.has_content, true) {
-            self.first_arrival = row.received_at;
-            self.last_arrival = row.received_at;
-        }
-        self.first_arrival = self.first_arrival.min(row.received_at);
-        self.last_arrival = self.last_arrival.max(row.received_at);
-    }
-
-    fn read(&mut self, row: &StoredArrival, body: &[u8]) -> Result<(), DecodeError> {
-        let received_at = row.received_at;
-        let trace_id = || TraceId::from_bytes(row.key).map_err(|error| DecodeError::Damaged(error.to_string()));
-        match row.kind {
-            kind if kind == ArrivalKind::Spans as i16 => self.fragments.push(encode::decode_fragment(body)?),
-            kind if kind == ArrivalKind::Record as i16 => {
-                let record = encode::decode_record(trace_id()?, body)?;
-                self.records.push(ReceivedRecord { received_at, record });
+        kind if kind == ArrivalKind::Events as i16 => {
+            let log = encode::decode_events(trace_id()?, body)?;
+            trace.event_lines += log.lines.len();
+            if trace.event_lines > MAX_TRACE_LINES {
+                trace.truncated = true;
+                return Ok(());
             }
-            kind if kind == ArrivalKind::Events as i16 => {
-                let log = encode::decode_events(trace_id()?, body)?;
-                self.lines += log.lines.len();
-                if self.lines > MAX_TRACE_LINES {
-                    self.truncated = true;
-                    return Ok(());
-                }
-                self.logs.push(ReceivedLog { received_at, log });
-            }
-            kind if kind == ArrivalKind::Alias as i16 => {
-                let alias = encode::decode_alias(body)?;
-                if !self.aliases.contains(&alias) {
-                    self.aliases.push(alias);
-                }
-            }
-            kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
+            trace.logs.push(ReceivedLog { received_at, log });
         }
-        Ok(())
+        kind if kind == ArrivalKind::Alias as i16 => {
+            let alias = encode::decode_alias(body)?;
+            if !trace.aliases.contains(&alias) {
+                trace.aliases.push(alias);
+            }
+        }
+        kind => return Err(DecodeError::Damaged(format!("kind {kind} is unknown"))),
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Nanos;
+    use model::Nanos;
 
     #[test]
     fn of_a_log_without_end_a_bounded_part_is_loaded() {
@@ -283,7 +212,7 @@ mod tests {
             let log = EventLog { trace_id, request_id: None, lines: lines.collect() };
             let row = Arrival::events(&log);
             let body = Some(row.body.to_vec());
-            held.add(&StoredArrival { key: row.key, received_at: UnixNanos(part), kind: row.kind as i16, body });
+            add(&mut held, &StoredArrival { key: row.key, received_at: UnixNanos(part), kind: row.kind as i16, body });
         }
         assert_eq!(held.logs.iter().map(|arrived| arrived.log.lines.len()).collect::<Vec<_>>(), [40_000, 40_000]);
         assert!(held.truncated);

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgExecutor, PgPool};
 use sqlx::types::Json;
 
-use crate::model::{Dimensions, Request};
+use model::{Dimensions, Request};
 
 /// The id that all tuples share which came when the dictionary was full.
 pub const OVERFLOW_DIMS: i64 = 0;
@@ -187,7 +187,7 @@ impl Dictionary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Dimension;
+    use model::Dimension;
 
     fn labels(pairs: &[(Dimension, &str)]) -> Dimensions {
         Dimensions(pairs.iter().map(|(dimension, label)| (*dimension, (*label).to_owned())).collect())

@@ -9,7 +9,7 @@ use sqlx::postgres::Postgres;
 use sqlx::{AssertSqlSafe, raw_sql};
 use uuid::Uuid;
 
-use super::arrival::{self, Arrival, COPY_ARRIVALS, Key, TraceArrivals, bucket_of};
+use super::arrival::{self, Arrival, COPY_ARRIVALS, bucket_of};
 use super::copy::CopyRows;
 use super::dimension::DimensionTuple;
 use super::error::StoreError;
@@ -17,7 +17,7 @@ use super::pool::Store;
 use super::read::{BEFORE_ALL, load_arrivals};
 use super::request::{self, COLUMNS, RequestRow};
 use super::rollup;
-use crate::model::{Alias, Side, Slice, TraceId, UnixNanos};
+use model::{Alias, Key, Side, Slice, TraceArrivals, TraceId, UnixNanos};
 
 /// The class of our advisory locks on buckets; the number is arbitrary but must not change.
 const BUCKET_LOCKS: i32 = 0x7472_6a71;
@@ -186,7 +186,7 @@ impl Claim {
         let keys = self.next_keys();
         let found = self.load(keys).await?;
         for trace in found.values() {
-            self.bytes += trace.bytes();
+            self.bytes += trace.stored_bytes;
             self.cover(trace.first_arrival, trace.last_arrival);
         }
         Ok(found)

@@ -7,7 +7,7 @@ use sqlx::{Row, Transaction};
 
 use super::error::StoreError;
 use super::pool::Store;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// The advisory lock under which objectives change; the number is arbitrary but must not change.
 const CHANGE_LOCK: i64 = 0x0074_726a_6f62_6a65;

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, raw_sql};
 use super::error::StoreError;
 use super::pool::Store;
 use super::slo_minute;
-use crate::model::{Nanos, UnixNanos};
+use model::{Nanos, UnixNanos};
 
 /// The tables with partitions that are kept for the retention of rows, and the one that is kept longer.
 const ROW_TABLES: [&str; 2] = ["arrival", "request"];

@@ -12,7 +12,7 @@ use super::dimension::Dictionary;
 use super::error::{StoreError, SubmitError};
 use super::partition;
 use super::writer::Writer;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// What the store is told to do and to bound.
 #[derive(Debug, Clone)]

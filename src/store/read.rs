@@ -8,12 +8,12 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use super::arrival::{Arrival, ArrivalKind, Key, MAX_TRACE_BYTES, StoredArrival, TraceArrivals};
+use super::arrival::{self, Arrival, ArrivalKind, MAX_TRACE_BYTES, StoredArrival};
 use super::encode;
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::{self, COLUMNS, RequestRow};
-use crate::model::{EventLog, TraceId, UnixNanos};
+use model::{EventLog, Key, TraceArrivals, TraceId, UnixNanos};
 
 /// How many arrivals of one trace are loaded; a trace that comes in more pieces is flagged as too large.
 const MAX_TRACE_ARRIVALS: i64 = 4096;
@@ -204,7 +204,7 @@ fn gather(stored: &mut Vec<StoredArrival>, found: &mut HashMap<Key, TraceArrival
         let start = || TraceArrivals::starting(arrival.received_at);
         let trace = found.entry(arrival.key).or_insert_with(start);
         trace.truncated |= truncated;
-        trace.add(&arrival);
+        arrival::add(trace, &arrival);
     }
 }
 

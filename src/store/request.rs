@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::copy::CopyRows;
 use super::dimension::DimensionTuple;
-use crate::model::{
+use model::{
     ClientSide, Completeness, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhases, ServerSide,
     SpanId, State, StreamSummary, TraceId, TtftPhases, UnixNanos,
 };

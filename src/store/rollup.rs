@@ -10,7 +10,7 @@ use sqlx::{Row, Transaction};
 use super::error::StoreError;
 use super::pool::Store;
 use super::window::{self, Snapshot};
-use crate::model::{Interval, Nanos, Observation, ResultClass, Slice, State, UnixNanos};
+use model::{Interval, Nanos, Observation, ResultClass, Slice, State, UnixNanos};
 
 /// The class of our advisory locks on slices; the number is arbitrary but must not change.
 const SLICE_LOCKS: i32 = 0x7472_6a72;

@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 
 use super::error::StoreError;
 use super::pool::Store;
-use crate::model::{Interval, Iterations, Run, RunEnd, UnixNanos};
+use model::{Interval, Iterations, Run, RunEnd, UnixNanos};
 
 const READ: &str = "select * from run where id = $1";
 

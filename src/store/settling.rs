@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::error::StoreError;
 use super::pool::Store;
-use crate::model::{Interval, Nanos, State, UnixNanos};
+use model::{Interval, Nanos, State, UnixNanos};
 
 /// The first and the last request of a run: one probe of the window's index for each end and label tuple.
 const RUN_WINDOW: &str = "

@@ -14,7 +14,7 @@ use super::error::StoreError;
 use super::pool::Store;
 use super::rollup::read_slice;
 use super::window;
-use crate::model::{Interval, Labels, Nanos, Observation, Slice, UnixNanos};
+use model::{Interval, Labels, Nanos, Observation, Slice, UnixNanos};
 
 /// The advisory lock under which minutes are counted; the number is arbitrary but must not change.
 const COUNTING_LOCK: i64 = 0x7472_6163_6503;

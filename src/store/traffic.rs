@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::CLIENT;
-use crate::model::{Interval, Nanos, ResultClass, State};
+use model::{Interval, Nanos, ResultClass, State};
 
 /// The limits inside keep it at one index probe for each part and label, and end a part with its first record.
 const BUSY_PARTS: &str = "

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Row, Transaction};
 use super::error::StoreError;
 use super::pool::Store;
 use super::request::{CLIENT, COLUMNS, RHYTHM, RequestRow, read_join_method};
-use crate::model::{
+use model::{
     Completeness, Flags, Interval, Labels, Metric, Observation, Order, OrderKey, Readings, ResultClass, Selection,
     Slice, State, Unit, UnixNanos,
 };

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::{Nanos, Request, ResultClass, UnixNanos};
 use serde_json::Value;
-use tracejoin::model::{Nanos, Request, ResultClass, UnixNanos};
-use tracejoin::slo::catalogue::Catalogue;
-use tracejoin::slo::evaluator::{self, Evaluated, Evaluator};
-use tracejoin::slo::notify::{self, Notifier};
-use tracejoin::slo::{ObjectiveId, document};
+use slo::{ObjectiveId, document};
+use tracejoin::objectives::catalogue::Catalogue;
+use tracejoin::objectives::evaluator::{self, Evaluated, Evaluator};
+use tracejoin::objectives::notify::{self, Notifier};
 use tracejoin::store::{AlertTransition, Store};
 
 use self::receiver::{Receiver, SECRET};

@@ -1,14 +1,14 @@
 //! Small traces whose right answers follow from the design by hand: each case is the JSON that a sender would send, and
 //! the arithmetic stands beside it. Nothing but the wire's normalisation and the pure join is asked.
 
+use join::{Progress, TraceInputs, explain};
+use model::ReceivedRecord;
+use model::{Fragment, TraceId, UnixNanos};
+use normalise::{self, Dialects, Limits, dialect};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tracejoin::join::{Progress, TraceInputs, explain};
-use tracejoin::model::{Fragment, TraceId, UnixNanos};
-use tracejoin::normalise::{self, Dialects, Limits, dialect};
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
-use tracejoin::store::ReceivedRecord;
 
 const TRACE: &str = "000000000000000000000000000000f1";
 

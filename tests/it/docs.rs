@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Arg, Args, Command, FromArgMatches};
+use model::{Attributes, Dimension, Flag, Resource, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
+use normalise::{self, dialect};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use slo::{Indicator, document};
 use tracejoin::config::{Settings, dialects, file};
-use tracejoin::model::{Attributes, Dimension, Flag, Resource, ServerPhase, Span, SpanId, SpanKind, UnixNanos};
-use tracejoin::normalise::{self, dialect};
-use tracejoin::slo::{Indicator, document};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -85,7 +85,7 @@ fn the_example_of_dialect_rules_is_taken_and_reads_spans() {
     assert_eq!(acme.rules.len(), 5);
     for (name, phase) in [("wait_slot 3", Some(ServerPhase::GpuQueue)), ("wait_slot x", None)] {
         let mut span = span(name, Attributes::default());
-        let service = (Cow::Borrowed("service.name"), tracejoin::model::Value::Str("acme-gateway".to_owned()));
+        let service = (Cow::Borrowed("service.name"), model::Value::Str("acme-gateway".to_owned()));
         span.resource = Arc::new(Resource { attributes: Attributes::new(vec![service]), digest: 0 });
         assert_eq!(dialects.read(&span).phase, phase, "{name}");
     }
@@ -158,7 +158,7 @@ fn the_k6_library_has_what_its_page_shows() {
 }
 
 fn reading(name: &str, declared: Option<&str>) -> Option<ServerPhase> {
-    let declared = declared.map(|phase| (Cow::Borrowed("llm.phase"), tracejoin::model::Value::Str(phase.to_owned())));
+    let declared = declared.map(|phase| (Cow::Borrowed("llm.phase"), model::Value::Str(phase.to_owned())));
     dialect::read(&span(name, Attributes::new(declared.into_iter().collect()))).phase
 }
 

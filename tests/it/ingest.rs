@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use normalise::Limits;
 use serde_json::value::RawValue;
 use sqlx::raw_sql;
 use tracejoin::ingest::Ingest;
-use tracejoin::normalise::Limits;
 use tracejoin::receive::intake::{RecordIntake, Refusal};
 
 use crate::store_support::{beside, store};

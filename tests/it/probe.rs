@@ -8,8 +8,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use model::{Nanos, ResultClass};
 use reqwest::Method;
-use tracejoin::model::{Nanos, ResultClass};
 use tracejoin::probe::{Client, DoneRule, HttpVersion, Limits, Observation, Request, Rules, Trust};
 
 use self::scripted::{Authority, DONE, Script, Scripted, Step, send, token, wait};

@@ -2,14 +2,14 @@
 //! was worked out from the spans' own times by the design's rules, not taken from an answer. Nothing but the wire's
 //! normalisation and the pure join is asked.
 
+use join::{Progress, TraceInputs, explain};
+use model::ReceivedRecord;
+use model::{Fragment, TraceId, UnixNanos};
+use normalise::{self, Dialects, Limits, dialect};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tracejoin::join::{Progress, TraceInputs, explain};
-use tracejoin::model::{Fragment, TraceId, UnixNanos};
-use tracejoin::normalise::{self, Dialects, Limits, dialect};
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
-use tracejoin::store::ReceivedRecord;
 
 use crate::cases::compare;
 

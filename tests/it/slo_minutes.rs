@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::{Interval, Nanos, Request, Slice, State, UnixNanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use slo::burn::Part;
+use slo::outcome::outcome;
+use slo::{BurnState, Objective, Tally, document};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
-use tracejoin::model::{Interval, Nanos, Request, Slice, State, UnixNanos};
-use tracejoin::slo::burn::Part;
-use tracejoin::slo::catalogue::Versioned;
-use tracejoin::slo::minutes::MinuteCounts;
-use tracejoin::slo::outcome::outcome;
-use tracejoin::slo::{BurnState, Objective, Tally, document};
+use tracejoin::objectives::catalogue::Versioned;
+use tracejoin::objectives::minutes::MinuteCounts;
 use tracejoin::store::{Store, StoredObjective};
 
 use crate::common::test_database;

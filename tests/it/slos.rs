@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use model::{ClientSide, Dimension, Nanos, Request, ResultClass, UnixNanos};
 use serde_json::{Value, json};
-use tracejoin::model::{ClientSide, Dimension, Nanos, Request, ResultClass, UnixNanos};
 
 use crate::common::{Server, test_database};
 use crate::window_support::{self, MS, WEEK};

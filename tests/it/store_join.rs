@@ -1,6 +1,6 @@
 //! Claiming settled traces and writing their requests.
 
-use tracejoin::model::{
+use model::{
     ClientSide, Completeness, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass,
     ServerPhases, ServerSide, SpanId, State, StreamSummary, TtftPhases, UnixNanos,
 };

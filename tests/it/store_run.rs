@@ -1,7 +1,7 @@
 //! Runs of load generators in the database.
 
+use model::{Interval, Iterations, Nanos, RunEnd, UnixNanos};
 use serde_json::json;
-use tracejoin::model::{Interval, Iterations, Nanos, RunEnd, UnixNanos};
 
 use crate::store_support::store;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use model::{Nanos, UnixNanos};
 use sqlx::postgres::PgConnection;
-use tracejoin::model::{Nanos, UnixNanos};
 use tracejoin::store::{Store, StoreOptions};
 
 use crate::common::test_database;

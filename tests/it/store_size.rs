@@ -1,10 +1,11 @@
 //! What a request costs on disk, indexes included.
 
-use tracejoin::model::{
+use model::TraceArrivals;
+use model::{
     ClientSide, Dimension, Dimensions, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhases, ServerSide,
     State, UnixNanos,
 };
-use tracejoin::store::{Arrival, RequestRow, Store, TraceArrivals};
+use tracejoin::store::{Arrival, RequestRow, Store};
 
 use crate::store_support::{beside, native_spans, record, settled, store, trace};
 

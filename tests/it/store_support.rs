@@ -4,12 +4,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Connection;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use tracejoin::model::{
+use model::{
     Attributes, ClientRecord, Dimensions, Fragment, Nanos, Resource, ResultClass, Scope, Setup, Span, SpanId, SpanKind,
     TraceId, UnixNanos, Value,
 };
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tracejoin::store::{Arrival, Store, StoreOptions};
 
 use crate::common::{TestDatabase, test_database};
@@ -119,7 +119,7 @@ pub fn native_spans(number: u64, at: UnixNanos) -> Fragment {
 pub fn record(number: u64, at: UnixNanos) -> ClientRecord {
     let millis = |millis: f64| Nanos::from_millis(millis);
     let mut dimensions = Dimensions::default();
-    dimensions.set(tracejoin::model::Dimension::Model, Some("m-7b"));
+    dimensions.set(model::Dimension::Model, Some("m-7b"));
     ClientRecord {
         trace_id: trace(number),
         span_id: Some(span_id(number.wrapping_mul(0xa076_1d64_78bd_642f) | 1)),

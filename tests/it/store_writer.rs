@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use model::{EventKind, EventLog, Nanos, StreamEvent, UnixNanos};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, raw_sql};
 use tokio::task::JoinHandle;
-use tracejoin::model::{EventKind, EventLog, Nanos, StreamEvent, UnixNanos};
 use tracejoin::store::{Arrival, Store, StoreOptions, SubmitError};
 
 use crate::common::TestDatabase;

@@ -1,9 +1,10 @@
 //! Verdicts over a real store: from rows, from digests and from rollups, of windows that are full and of others.
 
-use tracejoin::aggregate::Reader;
-use tracejoin::aggregate::sample::Method;
-use tracejoin::model::{Dimension, Interval, Nanos, Request, ResultClass, State, UnixNanos};
-use tracejoin::slo::{Gap, Objective, Status, Tally, Verdict, assess, document};
+use model::{Dimension, Interval, Nanos, Request, ResultClass, State, UnixNanos};
+use slo::{Gap, Objective, Status, Tally, Verdict, document};
+use stats::sample::Method;
+use tracejoin::objectives::assess::assess;
+use tracejoin::reader::Reader;
 use tracejoin::store::Store;
 
 use crate::common::test_database;
@@ -133,9 +134,8 @@ async fn the_unattributed_share_is_of_all_time_or_of_each_request() {
     let request = |i: u32| {
         let mut request = matched(i, at(i64::from(i)), 480);
         let unattributed = Nanos(if i < 150 { 0 } else { 3000 * MS });
-        request.phases = request.phases.map(|phases| tracejoin::model::ServerPhases { unattributed, ..phases });
-        request.server =
-            request.server.map(|side| tracejoin::model::ServerSide { total: side.total + unattributed, ..side });
+        request.phases = request.phases.map(|phases| model::ServerPhases { unattributed, ..phases });
+        request.server = request.server.map(|side| model::ServerSide { total: side.total + unattributed, ..side });
         request
     };
     write(&store, (0..200).map(request).collect()).await;

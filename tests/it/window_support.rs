@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracejoin::model::{
+use model::{
     ClientRecord, ClientSide, Dimension, Dimensions, Flags, JoinMethod, Nanos, Rates, Request, ResultClass,
     ServerPhases, ServerSide, Slice, SpanId, State, TraceId, UnixNanos,
 };

@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sqlx::{Connection, PgConnection};
-use tracejoin::aggregate::rollup::{Rebuilt, Rollups};
-use tracejoin::aggregate::sample::Method;
-use tracejoin::aggregate::stream::{Output, Rhythm};
-use tracejoin::aggregate::summary::Summary;
-use tracejoin::aggregate::{Answer, MAX_GROUPS, Quantile, Question, ReadError, Reader};
-use tracejoin::model::{
+use model::{
     ClientSide, Completeness, Dimension, Flag, GroupKey, Interval, Metric, Nanos, Observation, Order, OrderKey,
     Request, ResultClass, Selection, State, StreamSummary, UnixNanos,
 };
+use sqlx::{Connection, PgConnection};
+use stats::sample::Method;
+use stats::stream::{Output, Rhythm};
+use stats::summary::Summary;
+use stats::{Answer, Quantile, Question};
+use tracejoin::reader::{MAX_GROUPS, ReadError, Reader};
 use tracejoin::store::{RequestRow, Store};
+use tracejoin::workers::rollup::{Rebuilt, Rollups};
 
 use crate::common::test_database;
 use crate::window_support::{MINUTE, MS, NOON, WEEK, at, lone, matched, open, trace, write};

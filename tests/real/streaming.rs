@@ -10,11 +10,11 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
 use futures::{StreamExt, stream};
+use model::{Nanos, ResultClass, rhythm};
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-use tracejoin::model::{Nanos, ResultClass, rhythm};
 use tracejoin::probe::{Client, HttpVersion, Limits, Observation, Request, Rules, Trust};
 
 use crate::differences::quantile;

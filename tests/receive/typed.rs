@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use normalise;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic_types::StatusExt;
-use tracejoin::normalise;
 use tracejoin::receive::intake::{RecordOutcome, Refusal, RejectedRecord};
 use tracejoin::receive::limits::Limits;
 

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::cli::api::http_client;
-use crate::model::{SpanId, TraceId, UnixNanos};
 use crate::probe::identity;
+use model::{SpanId, TraceId, UnixNanos};
 
 /// The request to send.
 #[derive(Debug, clap::Args)]
@@ -177,7 +177,7 @@ mod tests {
         for failure in [None, Some("timeout"), Some("broken off")] {
             let text = Probe { failure, ..probe() }.record().to_string();
             let raw = serde_json::value::RawValue::from_string(text).expect("JSON");
-            let parsed = crate::normalise::record(&raw).expect("a record");
+            let parsed = normalise::record(&raw).expect("a record");
             assert_eq!(parsed.ignored_fields, 0);
             assert_eq!(parsed.record.wall.map(|wall| wall.as_millis()), Some(1000.0));
         }

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use self::pool::Pool;
 use super::fault::{Fault, Faults};
-use crate::model::Nanos;
+use model::Nanos;
 
 /// How long the play is.
 pub const LENGTH: Nanos = Nanos(8 * MINUTE);

@@ -23,7 +23,7 @@ use super::{DemoArgs, settings};
 use crate::cli::api::Api;
 use crate::cli::serve::Signals;
 use crate::cli::server::{Addresses, Server};
-use crate::model::{Nanos, UnixNanos};
+use model::{Nanos, UnixNanos};
 
 /// How often what has ended is sent.
 const TICK: Duration = Duration::from_millis(250);

@@ -3,7 +3,7 @@
 use super::gateway::{Call, Ending};
 use super::{Identity, labels};
 use crate::cli::record_line::{Millis, RecordLine, SetupLine, StreamLine};
-use crate::model::{Dimension, Nanos, ResultClass, SpanId, UnixNanos};
+use model::{Dimension, Nanos, ResultClass, SpanId, UnixNanos};
 
 /// The record that a load generator would upload.
 pub fn record(call: &Call, identity: &Identity, start: UnixNanos, run: &str) -> RecordLine {

@@ -14,8 +14,8 @@ use super::send::Sent;
 use super::{MINUTE, minute};
 use crate::cli::api::Api;
 use crate::cli::{phases, trace};
-use crate::model::UnixNanos;
 use crate::serve::trace::{TraceAnswer, text};
+use model::UnixNanos;
 
 /// Prints the whole, the minutes, and the most expensive request.
 pub async fn print(api: &Api, run: &str, start: UnixNanos, sent: &Sent) -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ use super::{Identity, record};
 use crate::cli::api::Api;
 use crate::cli::import::upload::Uploader;
 use crate::cli::record_line::RecordLine;
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// An exporter's usual batch.
 const SPANS_A_BATCH: usize = 512;

@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 
 use super::gateway::{Call, Ending, Step, StepKind};
 use super::{Identity, labels};
-use crate::model::{Nanos, UnixNanos};
+use model::{Nanos, UnixNanos};
 
 /// The engine's clock is wrong by this much, which must not matter.
 const ENGINE_CLOCK: Nanos = Nanos(-3 * 3_600_000_000_000);

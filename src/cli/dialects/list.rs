@@ -4,7 +4,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
 
-use crate::normalise::{Dialects, dialect};
+use normalise::{Dialects, dialect};
 
 /// Every dialect, in the order in which they are asked.
 #[derive(Debug, Serialize)]
@@ -62,7 +62,7 @@ pub fn table(listed: &Listed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalise::rules::OwnDialect;
+    use normalise::rules::OwnDialect;
 
     #[test]
     fn the_files_own_stand_before_those_built_in() {

@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::cli::import::otlp::{Message, Messages};
-use crate::join::{Progress, TraceInputs, explain};
-use crate::model::{Dimensions, Flags, Fragment, Nanos, ServerPhase, Span, TraceId, UnixNanos, Value};
-use crate::normalise::dialect::{Anchor, FirstTokenSource, Laid, Reading, Role, SubPhase};
-use crate::normalise::{self, Dialects, Limits};
 use crate::serve::trace::{Explained, TraceAnswer};
+use join::{Progress, TraceInputs, explain};
+use model::reading::{Anchor, FirstTokenSource, Laid, Reading, Role, SubPhase};
+use model::{Dimensions, Flags, Fragment, Nanos, ServerPhase, Span, TraceId, UnixNanos, Value};
+use normalise::{self, Dialects, Limits};
 
 /// What a file holds.
 #[derive(Debug, Default, Serialize)]

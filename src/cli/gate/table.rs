@@ -4,11 +4,11 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use crate::cli::phases::short;
-use crate::model::Unit;
 use crate::serve::gate::view::GateAnswer;
 use crate::serve::verdict::{Numbers, VerdictAnswer};
-use crate::slo::Indicator;
-use crate::slo::indicator::Direction;
+use model::Unit;
+use slo::Indicator;
+use slo::indicator::Direction;
 
 /// The heads of the columns.
 pub const COLUMNS: [&str; 8] =

@@ -13,7 +13,7 @@ use super::input::{self, Input};
 use super::sink::Sink;
 use super::{LabelArgs, fault, foreign};
 use crate::cli::record_line::{RecordLine, StreamLine};
-use crate::model::{MetricsKind, ResultClass, UnixNanos};
+use model::{MetricsKind, ResultClass, UnixNanos};
 
 const NO_LINE: &str = "it is no line of AIPerf's profile_export.jsonl; import the file as AIPerf wrote it";
 const WARM_UP: &str = "it belongs to the warm-up; --warmup imports it too";

@@ -1,6 +1,6 @@
 //! Wall clocks as load tools write them.
 
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// From seconds of the Unix epoch as a float. It resolves 0.2 µs, so what is below a microsecond is noise.
 pub fn unix(seconds: f64) -> Option<UnixNanos> {

@@ -16,8 +16,8 @@ use super::sink::{Item, Sink};
 use super::tally::Tally;
 use super::upload::Uploader;
 use crate::cli::api::refusal;
-use crate::model::ResultClass;
-use crate::normalise;
+use model::ResultClass;
+use normalise;
 
 /// Items that are read ahead of the upload.
 const READ_AHEAD: usize = 2;

@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 
 use crate::cli::record_line::RecordLine;
-use crate::model::ResultClass;
+use model::ResultClass;
 
 /// How names of exceptions end. Any other word may be one of a prompt.
 const CLASSES: &[&str] = &["Error", "Exception", "Timeout", "Failure", "Cancelled", "Disconnected"];

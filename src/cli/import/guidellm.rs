@@ -12,7 +12,7 @@ use super::input::{self, Input};
 use super::sink::Sink;
 use super::{LabelArgs, clock, fault, foreign};
 use crate::cli::record_line::{Millis, RecordLine, StreamLine};
-use crate::model::{Nanos, ResultClass};
+use model::{Nanos, ResultClass};
 
 const WAY_OUT: &str = "GuideLLM sends no id of its own with a request. Where the server's spans tell the id of the answer \
                        (gen_ai.response.id, or vLLM's gen_ai.request.id), pass --by-response-id; otherwise run GuideLLM \

@@ -12,7 +12,7 @@ use super::input::Input;
 use super::sink::Sink;
 use super::{LabelArgs, fault, foreign};
 use crate::cli::record_line::{Millis, RecordLine, StreamLine};
-use crate::model::{Dimension, Nanos, UnixNanos};
+use model::{Dimension, Nanos, UnixNanos};
 
 const WAY_OUT: &str = "the file holds neither an id of a request nor a wall clock, so nothing can be joined. Run the bench \
                        under opentelemetry-instrument with the aiohttp client instrumentation and send its CLIENT spans \

@@ -14,8 +14,8 @@ use url::Url;
 use super::header;
 use super::prompt::{Form, Prompts, Template};
 use crate::cli::api::{Api, ServerArgs};
-use crate::model::Dimension;
 use crate::probe::{Client, DoneRule, HttpVersion, Limits, Request, Rules, Sequence, Trust, pointer};
+use model::Dimension;
 
 /// Measures a streamed answer: setup, first event, first token, rhythm, end.
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::cli::record_line::RecordLine;
-use crate::model::Nanos;
-use crate::model::rhythm;
 use crate::probe::Observation;
+use model::Nanos;
+use model::rhythm;
 
 /// Named figures in the order in which they are shown. Null is unknown.
 pub struct Figures(Vec<(String, Value)>);

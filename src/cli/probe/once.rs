@@ -8,9 +8,9 @@ use super::delivery::Delivery;
 use super::figures::Figures;
 use super::record::record;
 use crate::cli::api::Api;
-use crate::model::ResultClass;
 use crate::probe::Observation;
 use crate::serve::trace::{TraceAnswer, text};
+use model::ResultClass;
 
 /// Left with where the request itself did not end well.
 const INCONCLUSIVE: u8 = 3;

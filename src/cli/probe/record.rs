@@ -5,9 +5,9 @@ use serde_json::value::to_raw_value;
 
 use super::args::Labels;
 use crate::cli::record_line::{Millis, RecordLine, SetupLine, StreamLine};
-use crate::model::Nanos;
-use crate::normalise;
 use crate::probe::{Failure, Observation};
+use model::Nanos;
+use normalise;
 
 /// The record. `queued` is from the scheduled start to the real one.
 pub fn record(observation: &Observation, labels: &Labels, queued: Option<Nanos>) -> RecordLine {
@@ -76,9 +76,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{ResultClass, Setup};
     use crate::probe::{Client, HttpVersion, Limits, Request, Rules, Seen, Trust};
     use bytes::Bytes;
+    use model::{ResultClass, Setup};
     use reqwest::Method;
     use reqwest::header::HeaderMap;
 

@@ -14,8 +14,8 @@ use super::delivery::{Delivered, Delivery};
 use super::figures::Figures;
 use super::record::record;
 use crate::cli::serve::Signals;
-use crate::model::{Nanos, ResultClass, UnixNanos};
 use crate::probe::Observation;
+use model::{Nanos, ResultClass, UnixNanos};
 
 /// What became of the starts.
 #[derive(Debug, Default)]

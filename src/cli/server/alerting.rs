@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Hidden, SloSettings};
-use crate::slo::catalogue::Catalogue;
-use crate::slo::evaluator::{self, Evaluator};
-use crate::slo::latest::LatestVerdicts;
-use crate::slo::notify::{self, Notifier};
+use crate::objectives::catalogue::Catalogue;
+use crate::objectives::evaluator::{self, Evaluator};
+use crate::objectives::latest::LatestVerdicts;
+use crate::objectives::notify::{self, Notifier};
 use crate::store::Store;
 
 /// Starts what keeps the alerts of a store and tells of them, until `stop`.

@@ -8,10 +8,10 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
-use crate::model::{Nanos, UnixNanos};
+use crate::objectives::catalogue::Catalogue;
 use crate::serve::source::Readiness;
-use crate::slo::catalogue::Catalogue;
 use crate::store::Store;
+use model::{Nanos, UnixNanos};
 
 /// Partitions are made two days ahead, so a run that fails has many successors.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(600);

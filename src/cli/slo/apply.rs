@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::files;
 use crate::cli::api::{Api, ServerArgs};
 use crate::serve::slos::{ChangeAnswer, ChangedAnswer, FieldChangeAnswer, SlosAnswer};
-use crate::slo::{Objective, ObjectiveId, document};
+use slo::{Objective, ObjectiveId, document};
 
 /// Files with objectives, for a server.
 #[derive(Debug, clap::Args)]

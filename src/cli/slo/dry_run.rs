@@ -14,7 +14,7 @@ use crate::cli::api::{Api, ServerArgs};
 use crate::cli::gate::table::{row, shown};
 use crate::cli::phases::short;
 use crate::serve::dry_run::view::{DryRunAnswer, DryRunBody, DryRunsAnswer, FiringAnswer, NoticedAnswer};
-use crate::slo::document;
+use slo::document;
 
 /// Replays objectives over data of the past: how often they would have fired, and how early
 #[derive(Debug, clap::Args)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::slo::document::{self, DocumentError};
-use crate::slo::{Objective, ObjectiveId};
+use slo::document::{self, DocumentError};
+use slo::{Objective, ObjectiveId};
 
 /// The endings of files that are read where a folder is named.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

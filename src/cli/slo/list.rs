@@ -9,10 +9,10 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use crate::cli::api::{Api, ServerArgs};
-use crate::model::Unit;
 use crate::serve::slos::{ObjectiveAnswer, SlosAnswer};
-use crate::slo::objective::Goal;
-use crate::slo::{Objective, document};
+use model::Unit;
+use slo::objective::Goal;
+use slo::{Objective, document};
 
 /// Which server's objectives.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::files::{self, FilesError};
-use crate::slo::{Objective, document};
+use slo::{Objective, document};
 
 /// Left with where the files cannot be used.
 const UNUSABLE: u8 = 2;

@@ -2,11 +2,11 @@
 
 use super::query::{self, Query};
 use super::{Rule, Texts, labels, literal};
-use crate::model::Unit;
-use crate::slo::alert::{Source, Trouble, advice, length, unseen};
-use crate::slo::burn::counted_target;
-use crate::slo::indicator::Indicator;
-use crate::slo::objective::{BurnWindow, Confirm, Goal, Objective};
+use model::Unit;
+use slo::alert::{Source, Trouble, advice, length, unseen};
+use slo::burn::counted_target;
+use slo::indicator::Indicator;
+use slo::objective::{BurnWindow, Confirm, Goal, Objective};
 
 /// Two-sided 95 % of the normal distribution: how far chance alone takes a share, in standard deviations.
 const CHANCE: f64 = 1.96;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::exposition::{Combination, PHASES};
-use crate::model::{Dimension, Nanos, State};
-use crate::slo::alert::length;
-use crate::slo::indicator::Indicator;
-use crate::slo::objective::Objective;
+use model::{Dimension, Nanos, State};
+use slo::alert::length;
+use slo::indicator::Indicator;
+use slo::objective::Objective;
 
 /// Requests that were good or bad.
 pub fn decided(window: Nanos) -> String {

@@ -1,7 +1,7 @@
 //! Whole files of rules. That Prometheus takes them, and fires, is tested with its own tools.
 
 use super::rule_file;
-use crate::slo::document;
+use slo::document;
 
 fn rules(objectives: &str) -> String {
     rule_file(&document::read(objectives).expect("objectives")).expect("YAML")

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::model::Nanos;
 use crate::serve::phases::view::rfc3339;
 use crate::serve::slos::status::BurnAnswer;
 use crate::serve::verdict::VerdictAnswer;
-use crate::slo::dry_run::{DryRunQuestion, Firing, Noticed, Replayed, noticed};
+use model::Nanos;
+use slo::dry_run::{DryRunQuestion, Firing, Noticed, Replayed, noticed};
 
 /// What no replay can know.
 const HINDSIGHT: &str =

@@ -5,11 +5,12 @@ use super::view::{
     BaselineAnswer, ExplanationAnswer, GateAnswer, MeansAnswer, MovedAnswer, PartAnswer, PastAnswer, SlowAnswer,
     UnsettledAnswer,
 };
+use crate::objectives::gates::{GateQuestion, Judged};
 use crate::serve::phases::view::rfc3339;
 use crate::serve::verdict::VerdictAnswer;
-use crate::slo::Status;
-use crate::slo::explain::{Baseline, Explanation, Means, Moved, Past, Slow, Splits, moved};
-use crate::slo::gate::{GateOutcome, GateQuestion, Judged};
+use slo::Status;
+use slo::explain::{Baseline, Explanation, Means, Moved, Past, Slow, Splits, moved};
+use slo::gate::GateOutcome;
 
 /// What verdicts that were not to be given yet are called.
 pub const UNSETTLED: &str = "unsettled";
@@ -92,7 +93,7 @@ fn millis(nanos: f64) -> f64 {
 
 impl MeansAnswer {
     fn of(means: &Means, coverage: Option<f64>) -> Self {
-        let part = |part: &crate::slo::explain::PartMean| PartAnswer {
+        let part = |part: &slo::explain::PartMean| PartAnswer {
             phase: part.metric.column().to_owned(),
             mean_ms: millis(part.mean),
             known: part.known,

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::view::{BaselineBody, GateBody};
-use crate::model::{Interval, UnixNanos};
+use crate::objectives::gates::{Against, GateQuestion};
 use crate::serve::error::ApiError;
 use crate::serve::query::parse_time;
-use crate::slo::gate::{Against, GateQuestion};
-use crate::slo::{Objective, document};
+use model::{Interval, UnixNanos};
+use slo::{Objective, document};
 
 /// How many objectives are judged at once.
 const MAX_OBJECTIVES: usize = 200;

@@ -1,7 +1,7 @@
 //! What an explanation says in sentences.
 
-use crate::slo::explain::{Explanation, Means, PartMean, Past, Slow, Splits, Unread, moved};
-use crate::slo::gate::MAX_ROWS;
+use crate::objectives::gates::MAX_ROWS;
+use slo::explain::{Explanation, Means, PartMean, Past, Slow, Splits, Unread, moved};
 
 /// Fewer requests than this tell little of a mean.
 const FEW: u64 = 30;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::aggregate::stream::{Output, Rhythm, Wholeness};
-use crate::model::{Completeness, Interval};
+use model::{Completeness, Interval};
+use stats::stream::{Output, Rhythm, Wholeness};
 
 /// Streamed answers by whether all of them arrived, of every result: among `ok` ones alone none would be cut off. Groups
 /// by result keep to theirs.

@@ -10,11 +10,11 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type}
 use utoipa::{PartialSchema, ToSchema};
 
 use super::stream::{BufferingAnswer, CompletenessAnswer, ThroughputAnswer};
-use crate::aggregate::sample::Method;
-use crate::aggregate::summary::{Ends, QuantileSummary, Summary};
-use crate::aggregate::{Answer, Group, Window};
-use crate::model::{Interval, Metric, Section, Unit, UnixNanos};
 use crate::serve::coverage::CoverageAnswer;
+use model::{Interval, Metric, Section, Unit, UnixNanos};
+use stats::sample::Method;
+use stats::summary::{Ends, QuantileSummary, Summary};
+use stats::{Answer, Group, Window};
 
 const ASSUMPTION: &str = "the 95 % intervals come from order statistics and assume independent requests; the bounds are \
                           worst cases of this window, from the requests that are missing";

@@ -3,10 +3,10 @@
 use utoipa::IntoParams;
 
 use super::parameters::{Parameters, not_among};
-use crate::aggregate::Quantile;
-use crate::aggregate::quantile::BadQuantile;
-use crate::model::{GroupKey, Selection};
 use crate::serve::error::ApiError;
+use model::{GroupKey, Selection};
+use stats::Quantile;
+use stats::quantile::BadQuantile;
 
 const MOST_QUANTILES: usize = 10;
 
@@ -73,8 +73,8 @@ fn quantiles(parameters: &Parameters) -> Result<Vec<Quantile>, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Dimension, UnixNanos};
     use crate::serve::query::{SelectionParams, names, read_selection};
+    use model::{Dimension, UnixNanos};
 
     fn read(raw: &str) -> Result<Distribution, ApiError> {
         let known = [names::<SelectionParams>(), names::<DistributionParams>()];

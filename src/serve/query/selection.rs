@@ -6,8 +6,8 @@ use utoipa::IntoParams;
 
 use super::parameters::{Parameters, not_among};
 use super::time::parse_time;
-use crate::model::{Dimension, Interval, ResultClass, Selection, UnixNanos};
 use crate::serve::error::ApiError;
+use model::{Dimension, Interval, ResultClass, Selection, UnixNanos};
 
 /// The parameters that say which requests a query is about. A filter that is repeated takes any of its values.
 #[derive(Debug, IntoParams)]
@@ -132,8 +132,8 @@ fn results(parameters: &Parameters) -> Result<BTreeSet<ResultClass>, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Nanos;
     use crate::serve::query::names;
+    use model::Nanos;
 
     const NOW: UnixNanos = UnixNanos(1_800_000_000_000_000_000);
 

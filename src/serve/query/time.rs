@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{Nanos, UnixNanos};
 use crate::serve::error::ApiError;
+use model::{Nanos, UnixNanos};
 
 /// A time: `now`, relative to now such as `-1h` or `-1h30m`, or RFC 3339.
 ///

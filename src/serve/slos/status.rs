@@ -10,17 +10,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{PathId, read_id};
-use crate::model::UnixNanos;
+use crate::objectives::catalogue::{Refusal, Versioned};
 use crate::serve::alerts::AlertAnswer;
 use crate::serve::error::{ApiError, Problem};
 use crate::serve::phases::view::rfc3339;
 use crate::serve::query::Parameters;
 use crate::serve::source::{ObjectiveSource, StatusSource};
 use crate::serve::verdict::VerdictAnswer;
-use crate::slo::burn::NoMinutes;
-use crate::slo::catalogue::{Refusal, Versioned};
-use crate::slo::{BudgetState, BurnState, Verdict};
 use crate::store::StoredAlert;
+use model::UnixNanos;
+use slo::burn::NoMinutes;
+use slo::{BudgetState, BurnState, Verdict};
 
 /// How an objective stands.
 #[derive(Debug, Clone)]

@@ -12,15 +12,15 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::model::{Interval, Nanos, UnixNanos};
+use crate::objectives::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
 use crate::serve::slos::{Burning, ObjectiveStatus};
 use crate::serve::source::{ObjectiveSource, SourceError, StatusSource};
 use crate::serve::tests::{Answer, ask, conforms_to, parts, send};
 use crate::serve::verdict::tests::verdict;
-use crate::slo::burn::NoMinutes;
-use crate::slo::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
-use crate::slo::{BudgetState, BurnState, Objective, ObjectiveId, Part, Status, Tally, document};
 use crate::store::{StoreError, StoredAlert};
+use model::{Interval, Nanos, UnixNanos};
+use slo::burn::NoMinutes;
+use slo::{BudgetState, BurnState, Objective, ObjectiveId, Part, Status, Tally, document};
 
 const QUEUE: &str = "
 apiVersion: tracejoin/v1

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::objectives::catalogue::{Change, FieldChange, PastVersion, Versioned};
 use crate::serve::error::ApiError;
 use crate::serve::phases::view::rfc3339;
-use crate::slo::catalogue::{Change, FieldChange, PastVersion, Versioned};
-use crate::slo::{Objective, ObjectiveId, document};
+use slo::{Objective, ObjectiveId, document};
 
 /// All objectives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -3,15 +3,16 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{Interval, Metric, Nanos, UnixNanos};
+use crate::objectives::dry_runs::DryRunError;
+use crate::objectives::gates::{GateError, GateQuestion, Judged};
 use crate::serve::source::{GateSource, ReplaySource};
 use crate::serve::verdict::tests::{objective, verdict};
-use crate::slo::alert::Trouble;
-use crate::slo::dry_run::{DryRunError, DryRunQuestion, Firing, Replayed, Verdicts};
-use crate::slo::explain::{Baseline, Explanation, Means, Pair, Past, Split, Splits};
-use crate::slo::gate::{GateError, GateQuestion, Judged};
-use crate::slo::{Gap, Indicator, Objective, Status};
 use crate::store::Unsettled;
+use model::{Interval, Metric, Nanos, UnixNanos};
+use slo::alert::Trouble;
+use slo::dry_run::{DryRunQuestion, Firing, Replayed, Verdicts};
+use slo::explain::{Baseline, Explanation, Means, Pair, Past, Split, Splits};
+use slo::{Gap, Indicator, Objective, Status};
 
 /// The questions that are posted.
 pub const PATHS: [&str; 2] = ["/api/v1/gate", "/api/v1/slos-dry-run"];
@@ -84,7 +85,7 @@ pub fn explanation(with_baseline: bool) -> Explanation {
 }
 
 fn documents(objectives: &[Objective]) -> Value {
-    objectives.iter().map(crate::slo::document::to_json).collect()
+    objectives.iter().map(slo::document::to_json).collect()
 }
 
 fn three() -> Value {

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::join::ExplainedSpan;
-use crate::model::{
+use join::ExplainedSpan;
+use model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase,
     ServerPhases, ServerSide, SpanKind, State, TtftPhases, UnixNanos,
 };

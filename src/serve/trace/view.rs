@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::join::{ExplainedSpan, ExplainedTiming, Joined, PhaseSources};
-use crate::model::{Completeness, JoinMethod, Request, ResultClass, ServerPhase, State};
+use join::{ExplainedSpan, ExplainedTiming, Joined, PhaseSources};
+use model::{Completeness, JoinMethod, Request, ResultClass, ServerPhase, State};
 
 /// A request, and what its view shows beside it.
 #[derive(Debug, Clone)]
@@ -124,7 +124,7 @@ pub struct RequestAnswer {
     pub output_tokens: Option<i64>,
     /// The labels that are known.
     #[schema(value_type = HashMap<String, String>, example = json!({"model": "m-7b", "streaming": "true"}))]
-    pub dimensions: crate::model::Dimensions,
+    pub dimensions: model::Dimensions,
     /// 0 until it is joined, then 1; rises when late data changed the request.
     #[schema(minimum = 0)]
     pub revision: i32,

@@ -10,9 +10,9 @@ use sqlx::Row;
 use uuid::Uuid;
 
 use super::{AlertTransition, StoredAlert, optional_time, read_alert, read_transition};
-use crate::model::UnixNanos;
 use crate::store::error::StoreError;
 use crate::store::pool::Store;
+use model::UnixNanos;
 
 /// The first that is due of a receiver: no later transition of an alert goes before an earlier one.
 const CLAIM: &str = "

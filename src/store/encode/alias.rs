@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::{DecodeError, open, seal};
-use crate::model::{Alias, Side, TraceId};
+use model::{Alias, Side, TraceId};
 
 #[derive(Message)]
 struct Body {

@@ -4,7 +4,7 @@
 use prost::Message;
 
 use super::{DecodeError, open, seal};
-use crate::model::{EventKind, EventLog, Nanos, StreamEvent, TraceId};
+use model::{EventKind, EventLog, Nanos, StreamEvent, TraceId};
 
 /// Stands for a value that a line does not tell; told values are shifted by one.
 const ABSENT: u64 = 0;

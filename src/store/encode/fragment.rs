@@ -8,7 +8,7 @@ use prost::Message;
 
 use super::text::{TextWriter, read_text};
 use super::{DecodeError, open, seal};
-use crate::model::{Attributes, Fragment, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, UnixNanos, Value};
+use model::{Attributes, Fragment, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, UnixNanos, Value};
 
 /// Lists without a remark have one member a span. The fields that almost every body has come first: their tags take one
 /// byte.

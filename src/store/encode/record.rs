@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::{DecodeError, digest, open, seal};
-use crate::model::{
+use model::{
     ClientRecord, Dimension, Dimensions, MetricsKind, Nanos, ResponseMetrics, ResultClass, Setup, SpanId,
     StreamSummary, TraceId, UnixNanos,
 };

@@ -5,10 +5,10 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::{LabelledRequests, OutcomeCounts, SloProgress, SloVersion, read_versions};
-use crate::model::{Interval, Slice, UnixNanos};
 use crate::store::StoreError;
 use crate::store::rollup::read_slice;
 use crate::store::window::{self, Snapshot};
+use model::{Interval, Slice, UnixNanos};
 
 /// A slice with a mark is counted from its rows instead, as long as these are surely there.
 const SUMS: &str = "

@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 
-use super::super::arrival::{self, Arrival, COPY_ARRIVALS, Key, bucket_of};
-use crate::model::UnixNanos;
+use super::super::arrival::{self, Arrival, COPY_ARRIVALS, bucket_of};
+use model::Key;
+use model::UnixNanos;
 
 const DAY: i64 = 86_400_000_000_000;
 

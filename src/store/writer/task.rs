@@ -15,7 +15,7 @@ use super::super::error::{Cause, SubmitError};
 use super::super::partition;
 use super::super::pool::{StoreOptions, prepare_session};
 use super::{Batch, group};
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// A group ends at whichever comes first.
 const MAX_GROUP_BYTES: usize = 16 << 20;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::model::Nanos;
+use model::Nanos;
 
 /// When each slot is free again, from the start of the play.
 pub struct Pool(BinaryHeap<Reverse<Nanos>>);

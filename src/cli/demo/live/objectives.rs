@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::api::Api;
-use crate::slo::document;
+use slo::document;
 
 const OBJECTIVES: &str = include_str!("objectives.yaml");
 

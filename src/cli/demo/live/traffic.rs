@@ -10,7 +10,7 @@ use crate::cli::demo::gateway::{Call, Gateway, Pace};
 use crate::cli::demo::spans::{Process, spans};
 use crate::cli::demo::{Identity, record};
 use crate::cli::record_line::RecordLine;
-use crate::model::{Nanos, UnixNanos};
+use model::{Nanos, UnixNanos};
 
 /// The own GPUs' work on a request, as a multiple of the play's: 0.4 s in the middle, so that half a minute is enough to
 /// see what goes on.
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::cli::demo::fault::Fault;
-    use crate::model::ResultClass;
+    use model::ResultClass;
 
     const HALF_A_MINUTE: i64 = 30_000_000_000;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::Nanos;
+use model::Nanos;
 
 /// One request.
 #[derive(Debug, Deserialize)]

@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::super::sink::Found;
 use super::*;
-use crate::model::Dimension;
+use model::Dimension;
 
 /// What AIPerf 0.13.0 wrote under `opentelemetry-instrument` with `--export-http-trace`.
 const TRACED: &[u8] = include_bytes!("../../../../tests/it/import/aiperf/profile_export.otel.jsonl");
@@ -29,9 +29,9 @@ fn a_traced_file_is_read_to_the_nanosecond() {
 fn the_server_takes_every_field_of_a_record() {
     for record in found(TRACED, Options::default()).records {
         let raw = serde_json::value::to_raw_value(&record).expect("JSON");
-        let parsed = crate::normalise::record(&raw).expect("a record");
+        let parsed = normalise::record(&raw).expect("a record");
         assert_eq!(parsed.ignored_fields, 0, "{record}");
-        assert_eq!(parsed.record.response_metrics.expect("told").queue, Some(crate::model::Nanos(40_000_000)));
+        assert_eq!(parsed.record.response_metrics.expect("told").queue, Some(model::Nanos(40_000_000)));
     }
 }
 

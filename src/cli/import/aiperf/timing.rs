@@ -6,7 +6,7 @@
 
 use super::line::{Exported, TraceData};
 use crate::cli::record_line::{Millis, RecordLine, SetupLine};
-use crate::model::Nanos;
+use model::Nanos;
 
 /// Fills in the durations of a record.
 pub fn fill(record: &mut RecordLine, exported: &Exported) {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::point::{Labels, Part, Point};
-use crate::model::UnixNanos;
+use model::UnixNanos;
 
 /// Points that may come between two of one request.
 const STRETCH: u64 = 512;

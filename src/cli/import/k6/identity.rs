@@ -1,8 +1,8 @@
 //! Which request a point belongs to.
 
 use super::point::Labels;
-use crate::model::{SpanId, TraceId};
-use crate::normalise::TraceContext;
+use model::{SpanId, TraceId};
+use normalise::TraceContext;
 
 /// The ids under which a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use super::point::Labels;
 use crate::cli::record_line::RecordLine;
-use crate::model::Dimension;
+use model::Dimension;
 
 /// One `--tag`: a tag of k6, and the label that it becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::labels::{self, TagRule};
 use super::point::{Labels, Part};
 use super::unfinished::Stream;
 use crate::cli::record_line::{Millis, RecordLine, SetupLine};
-use crate::model::{Nanos, ResultClass, UnixNanos};
+use model::{Nanos, ResultClass, UnixNanos};
 
 /// A request that has ended.
 #[derive(Debug, Clone, PartialEq)]

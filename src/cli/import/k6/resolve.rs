@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use super::identity::Identity;
 use super::point::Labels;
 use super::request::Request;
-use crate::model::Nanos;
+use model::Nanos;
 
 /// Requests that are held back to see whether others share their ids. One that comes later is uploaded as well: the join
 /// leaves out both then (`trace_id_collision`).
@@ -130,7 +130,7 @@ impl Held {
 mod tests {
     use super::*;
     use crate::cli::record_line::RecordLine;
-    use crate::model::{TraceId, UnixNanos};
+    use model::{TraceId, UnixNanos};
 
     fn request(status: i64, start: i64, end: i64) -> Request {
         let (start, end) = (UnixNanos(start * 1_000_000), UnixNanos(end * 1_000_000));

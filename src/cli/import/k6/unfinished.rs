@@ -10,7 +10,7 @@ use super::labels::TagRule;
 use super::point::Labels;
 use super::request;
 use crate::cli::record_line::{Millis, RecordLine, StreamLine};
-use crate::model::{Nanos, ResultClass, UnixNanos};
+use model::{Nanos, ResultClass, UnixNanos};
 
 /// Requests whose end is remembered: the bytes of their iteration come soon after it.
 const REMEMBERED: usize = 50_000;

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde::Deserialize;
 
-use crate::model::Nanos;
+use model::Nanos;
 
 /// Times are seconds; index i of every list is request i.
 #[derive(Debug, Default, Deserialize)]

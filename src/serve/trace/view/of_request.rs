@@ -4,10 +4,8 @@ use super::{
     ClientAnswer, ClientSource, Explained, PhasesAnswer, PlacementAnswer, RatesAnswer, RequestAnswer,
     ResponseMetricsAnswer, ServerAnswer, SpanAnswer, StreamAnswer, TtftAnswer,
 };
-use crate::join::{ExplainedSpan, ExplainedTiming, Placement};
-use crate::model::{
-    ClientSide, Flag, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases,
-};
+use join::{ExplainedSpan, ExplainedTiming, Placement};
+use model::{ClientSide, Flag, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases};
 
 fn ms(nanos: Option<Nanos>) -> Option<f64> {
     nanos.map(Nanos::as_millis)
