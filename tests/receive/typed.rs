@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use normalise;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
