@@ -215,12 +215,12 @@ fn the_api_page_lists_every_path_and_flag() {
 #[test]
 fn every_dialect_has_its_row() {
     let page = source("docs/dialects.md");
-    for entry in fs::read_dir(root().join("src/normalise/dialect")).expect("a folder") {
+    for entry in fs::read_dir(root().join("crates/normalise/src/dialect")).expect("a folder") {
         let path = entry.expect("an entry").path();
         let code = fs::read_to_string(&path).unwrap_or_default();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         if code.contains("pub fn read(span: &Span)") {
-            assert!(page.contains(&format!("src/normalise/dialect/{name})")), "{name} is missing");
+            assert!(page.contains(&format!("crates/normalise/src/dialect/{name})")), "{name} is missing");
         }
     }
 }
