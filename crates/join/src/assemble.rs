@@ -59,7 +59,7 @@ pub struct Joined {
     pub request: Request,
     /// Its spans.
     pub spans: Vec<ExplainedSpan>,
-    /// Which rules told its phases.
+    /// Which rules decided its phases.
     pub sources: PhaseSources,
     /// The answer's own timing.
     pub timing: Option<ExplainedTiming>,
@@ -81,7 +81,7 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// What to show of the trace: of records that collide only the first, since none of them can be told apart.
+    /// What to show of the trace: of records that collide only the first, since none of them can be identified.
     pub fn shown(self) -> Vec<Joined> {
         let mut collided = false;
         let mut shown: Vec<Joined> = self.requests;
@@ -120,9 +120,9 @@ pub fn assemble(
         has_spans: !held.is_empty(),
     };
     if claims.is_empty() {
-        let nobody = Claim::of_nobody(Entry::Missing);
+        let unclaimed = Claim::unclaimed(Entry::Missing);
         let stray = Joined {
-            request: trace.request(nobody, Flags::NONE, None),
+            request: trace.request(unclaimed, Flags::NONE, None),
             spans: view::spans(&forest, held, None),
             sources: PhaseSources::new(),
             timing: None,
@@ -159,7 +159,7 @@ pub fn assemble(
     Explained { requests, stray: None, open_since: None, server_ids }
 }
 
-/// How many request ids of a server's part are told.
+/// How many request ids of a server's part are kept.
 const MAX_SERVER_IDS: usize = 4;
 
 /// The request ids that an entry span and those below it tell.
@@ -234,10 +234,10 @@ impl Trace {
         if let Some(phases) = phases {
             flag_unknown(&phases, &mut flags);
         }
-        let told = part.as_ref().map(|part| part.told.clone()).unwrap_or_default();
+        let details = part.as_ref().map(|part| part.details.clone()).unwrap_or_default();
         let client_dimensions = record.map(labels::of_client).unwrap_or_default();
-        let input_tokens = record.and_then(|record| record.input_tokens).or(told.input_tokens);
-        let output_tokens = record.and_then(|record| record.output_tokens).or(told.output_tokens);
+        let input_tokens = record.and_then(|record| record.input_tokens).or(details.input_tokens);
+        let output_tokens = record.and_then(|record| record.output_tokens).or(details.output_tokens);
         let stream = record.and_then(|record| record.stream);
         let rhythm = stream.zip(record).and_then(|(s, record)| s.suspected_buffering(record.ttft, record.duration));
         flags.set_if(rhythm == Some(true), Flag::SuspectedBuffering);
@@ -264,7 +264,7 @@ impl Trace {
             input_tokens,
             output_tokens,
             dimensions: if record.is_some() || part.is_some() {
-                labels::complete(&client_dimensions, &told)
+                labels::complete(&client_dimensions, &details)
             } else {
                 Dimensions::default()
             },

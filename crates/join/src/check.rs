@@ -39,12 +39,12 @@ pub fn compare(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) ->
 
 fn first_token(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) -> Option<TtftPhases> {
     let pair = record.ttft.zip(server.side.and_then(|side| side.ttft)).zip(server.ttft);
-    let Some(((client, told), phases)) = pair else {
-        let streamed = record.streaming.or(server.told.streaming).unwrap_or(record.ttft.is_some());
+    let Some(((client, server_ttft), phases)) = pair else {
+        let streamed = record.streaming.or(server.details.streaming).unwrap_or(record.ttft.is_some());
         flags.set_if(streamed, Flag::NoFirstToken);
         return None;
     };
-    let envelope = client - told;
+    let envelope = client - server_ttft;
     if is_negative(envelope, client) {
         flags.set(Flag::NegativeTtftEnvelope);
         return None;

@@ -10,25 +10,25 @@ use model::{ClientRecord, ResultClass, SpanId, TraceId, UnixNanos};
 
 /// A client record, or none, and the entry span that it found.
 pub struct Claim {
-    /// What the client told.
+    /// What the client measured.
     pub record: Option<ClientRecord>,
     /// The client's own span.
     pub span_id: Option<SpanId>,
     /// What answers it.
     pub entry: Entry,
-    /// Whether it cannot be told apart from another.
+    /// Whether it cannot be distinguished from another.
     pub collides: bool,
     /// Whether the record was made of the caller's own span.
     pub from_span: bool,
     /// When the last line of an event log of it came that may still grow.
     pub open_since: Option<UnixNanos>,
-    /// Whether an event log is all that the client told.
+    /// Whether an event log is all that the client sent.
     pub from_log: bool,
 }
 
 impl Claim {
     /// A server's part that no client tells of.
-    pub fn of_nobody(entry: Entry) -> Self {
+    pub fn unclaimed(entry: Entry) -> Self {
         Self {
             record: None,
             span_id: None,
@@ -43,7 +43,7 @@ impl Claim {
     /// The caller's span in the place of a record.
     fn of_span(observation: caller::Observation) -> Self {
         let caller::Observation { record, entry } = observation;
-        Self { span_id: record.span_id, record: Some(record), from_span: true, ..Self::of_nobody(entry) }
+        Self { span_id: record.span_id, record: Some(record), from_span: true, ..Self::unclaimed(entry) }
     }
 
     /// How the client says that it ended, as far as it has.
@@ -91,12 +91,12 @@ pub fn claims(forest: &Forest, claimants: Vec<Claimant>, trace_id: TraceId) -> V
 
 /// Where no record came, the caller's own spans may tell its side; else the outermost server span stands alone.
 fn claims_without_records(forest: &Forest, servers: &Servers, trace_id: TraceId) -> Vec<Claim> {
-    let told = caller::observations(forest, servers, trace_id);
-    if !told.is_empty() {
-        return told.into_iter().map(Claim::of_span).collect();
+    let observed = caller::observations(forest, servers, trace_id);
+    if !observed.is_empty() {
+        return observed.into_iter().map(Claim::of_span).collect();
     }
     match servers.entry(None) {
         Entry::Missing => Vec::new(),
-        entry => vec![Claim::of_nobody(entry)],
+        entry => vec![Claim::unclaimed(entry)],
     }
 }

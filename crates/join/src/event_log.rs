@@ -18,7 +18,7 @@ pub struct Log {
 
 /// What a log tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Told {
+struct LogSummary {
     started_at: Option<UnixNanos>,
     duration: Option<Nanos>,
     ttft: Option<Nanos>,
@@ -47,16 +47,16 @@ fn fold(claimants: &mut Vec<Claimant>, logs: Vec<ReceivedLog>, trace_id: TraceId
     let measured = claimants.len();
     for log in &logs {
         let open = (!log.is_done() && log.last_received > quiet_since).then_some(log.last_received);
-        let told = log.told(open.is_some());
+        let summary = log.summary(open.is_some());
         let owner = owner(&claimants[..measured], log, logs.len());
         match owner.and_then(|owner| claimants.get_mut(owner)) {
             Some(claimant) => {
                 claimant.open_since = claimant.open_since.max(open);
-                claimant.records.iter_mut().for_each(|record| told.complete(record));
+                claimant.records.iter_mut().for_each(|record| summary.complete(record));
             }
             None => claimants.push(Claimant {
                 span_id: None,
-                records: vec![told.record(trace_id, log.request_id.clone())],
+                records: vec![summary.record(trace_id, log.request_id.clone())],
                 open_since: open,
                 from_log: true,
             }),
@@ -119,7 +119,7 @@ impl Log {
         self.lines.iter().filter(move |line| line.kind == kind)
     }
 
-    fn told(&self, open: bool) -> Told {
+    fn summary(&self, open: bool) -> LogSummary {
         let connect = self.of(EventKind::Connect).next();
         let started = connect.and_then(|connect| connect.client_time);
         let from_start = |at: Option<Nanos>| Some(at? - started?).filter(|time| *time >= Nanos::ZERO);
@@ -145,7 +145,7 @@ impl Log {
         // Where the client saw most events come together, its clock may have been read too late to show it.
         let hidden = stream.mostly_batched() == Some(true) && seen.buffered_events == Some(0);
         let buffered_events = seen.buffered_events.filter(|_| !hidden);
-        Told {
+        LogSummary {
             started_at: connect.and_then(StreamEvent::calendar_time),
             duration: if open { None } else { from_start(self.end()) },
             ttft: from_start(times.first().copied()),
@@ -178,8 +178,8 @@ fn sum(tokens: &[i64]) -> Option<i64> {
 
 /// Business events that came together with another; `None` where no line tells.
 fn batched(business: &[&StreamEvent]) -> Option<i64> {
-    let told = business.iter().any(|line| line.batched.is_some());
-    told.then(|| business.iter().filter(|line| line.batched == Some(true)).count() as i64)
+    let batches_marked = business.iter().any(|line| line.batched.is_some());
+    batches_marked.then(|| business.iter().filter(|line| line.batched == Some(true)).count() as i64)
 }
 
 /// What the arrivals of events at these times tell; without a start, the wait for the first is not known.
@@ -189,7 +189,7 @@ fn arrivals(times: &[Nanos], started: Option<Nanos>) -> StreamSummary {
     StreamSummary::of_arrivals(&since)
 }
 
-impl Told {
+impl LogSummary {
     /// Adds to a record what it does not tell itself.
     fn complete(&self, record: &mut ClientRecord) {
         record.ttft = record.ttft.or(self.ttft);

@@ -20,16 +20,16 @@ pub fn server_ttft(
         let start = node.interval?.start + painting.shift(place)?;
         Some((token, start + token.offset - server.start))
     };
-    let told: Vec<(Place, FirstToken, Nanos)> =
+    let tokens: Vec<(Place, FirstToken, Nanos)> =
         painting.places().into_iter().filter_map(|place| from_entry(place).map(|(t, at)| (place, t, at))).collect();
     let writes = |place: Place| place == entry || forest.node(place).reading.writes_response;
     let is_event = |token: &FirstToken| matches!(token.source, FirstTokenSource::Event | FirstTokenSource::ChunkEvent);
-    let event = told.iter().filter(|(place, token, _)| writes(*place) && is_event(token)).map(|(.., at)| *at).min();
-    let attribute = || told.iter().find(|(place, ..)| *place == entry).map(|(.., at)| *at);
+    let event = tokens.iter().filter(|(place, token, _)| writes(*place) && is_event(token)).map(|(.., at)| *at).min();
+    let attribute = || tokens.iter().find(|(place, ..)| *place == entry).map(|(.., at)| *at);
     if let Some(at) = event.or_else(attribute) {
         return Some(at);
     }
-    let inner = told.into_iter().map(|(_, token, at)| (token.source, at)).min().map(|(_, at)| at);
+    let inner = tokens.into_iter().map(|(_, token, at)| (token.source, at)).min().map(|(_, at)| at);
     let body = || Some(forest.body_sends(entry)?.start - server.start);
     let found = inner.or_else(body);
     flags.set_if(found.is_some(), Flag::TtftFromInner);

@@ -1,4 +1,4 @@
-//! Which records of a trace are one request, which are several, and which cannot be told apart (design, section 6).
+//! Which records of a trace are one request, which are several, and which cannot be distinguished (design, section 6).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,9 +21,9 @@ pub struct Claimant {
 impl Claimant {
     /// The request id, where all that claim this identity tell the same.
     pub fn request_id(&self) -> Option<&str> {
-        let mut told = self.records.iter().map(|record| record.request_id.as_deref());
-        let first = told.next()??;
-        told.all(|other| other == Some(first)).then_some(first)
+        let mut ids = self.records.iter().map(|record| record.request_id.as_deref());
+        let first = ids.next()??;
+        ids.all(|other| other == Some(first)).then_some(first)
     }
 }
 

@@ -9,7 +9,7 @@ use model::{ClientRecord, Dimension, Dimensions, SpanId, UnixNanos};
 
 /// What the painted spans of a request tell beside time.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ServerDetails {
     /// Model, provider, region, pool, priority.
     pub dimensions: Dimensions,
     /// Tokens of the prompt.
@@ -24,7 +24,7 @@ pub struct Told {
 
 /// Reads the painted spans: of several that tell one thing, a span that did not fail counts before one that did, then
 /// the deepest, then the one that ended last.
-pub fn told(forest: &Forest, entry: Place, painting: &Painting) -> Told {
+pub fn server_details(forest: &Forest, entry: Place, painting: &Painting) -> ServerDetails {
     let mut ranked: Vec<(Rank, Place)> = Vec::new();
     let mut level = vec![entry];
     for depth in 0.. {
@@ -36,18 +36,18 @@ pub fn told(forest: &Forest, entry: Place, painting: &Painting) -> Told {
         }
     }
     ranked.sort();
-    let mut told = Told::default();
+    let mut details = ServerDetails::default();
     for (_, place) in ranked {
         let reading = &forest.node(place).reading;
         for (dimension, value) in &reading.dimensions.0 {
-            told.dimensions.0.entry(*dimension).or_insert_with(|| value.clone());
+            details.dimensions.0.entry(*dimension).or_insert_with(|| value.clone());
         }
-        told.input_tokens = told.input_tokens.or(reading.input_tokens);
-        told.output_tokens = told.output_tokens.or(reading.output_tokens);
-        told.streaming = told.streaming.or(reading.streaming);
-        told.cold_start = told.cold_start.or(reading.cold_start);
+        details.input_tokens = details.input_tokens.or(reading.input_tokens);
+        details.output_tokens = details.output_tokens.or(reading.output_tokens);
+        details.streaming = details.streaming.or(reading.streaming);
+        details.cold_start = details.cold_start.or(reading.cold_start);
     }
-    told
+    details
 }
 
 type Rank = (bool, Reverse<usize>, Reverse<Option<UnixNanos>>, SpanId);
@@ -67,9 +67,9 @@ pub fn of_client(record: &ClientRecord) -> Dimensions {
 }
 
 /// All labels: the client's, completed by the server's.
-pub fn complete(client: &Dimensions, told: &Told) -> Dimensions {
-    let mut labels = told.dimensions.clone();
-    set_measured(&mut labels, [told.streaming, told.cold_start], [told.input_tokens, told.output_tokens]);
+pub fn complete(client: &Dimensions, details: &ServerDetails) -> Dimensions {
+    let mut labels = details.dimensions.clone();
+    set_measured(&mut labels, [details.streaming, details.cold_start], [details.input_tokens, details.output_tokens]);
     labels.0.extend(client.0.clone());
     labels
 }

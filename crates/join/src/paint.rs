@@ -59,13 +59,13 @@ impl Painting {
             self.zero_when_absent.iter().any(|(silent, _)| *silent == phase)
                 || self.claimed(whole, |paint| paint.phase == phase)
         };
-        let told = |phase: ServerPhase| known(phase).then(|| cut.total(phase));
+        let known_total = |phase: ServerPhase| known(phase).then(|| cut.total(phase));
         let part = |sub: SubPhase| self.claimed(whole, |paint| paint.sub() == Some(sub)).then(|| cut.total_sub(sub));
         let painted: Nanos = ServerPhase::ALL.into_iter().map(|phase| cut.total(phase)).sum();
         ServerPhases {
-            gateway: told(ServerPhase::Gateway),
-            gpu_queue: told(ServerPhase::GpuQueue),
-            generation: told(ServerPhase::Generation),
+            gateway: known_total(ServerPhase::Gateway),
+            gpu_queue: known_total(ServerPhase::GpuQueue),
+            generation: known_total(ServerPhase::Generation),
             prefill: part(SubPhase::Prefill),
             decode: part(SubPhase::Decode),
             provider: cut.total(ServerPhase::Provider),
@@ -80,8 +80,8 @@ impl Painting {
 
     /// Who tells each phase of the server's time `whole`.
     pub fn sources(&self, whole: Interval) -> BTreeSet<(ServerPhase, Place)> {
-        let told = self.claims.iter().filter(|claim| claim.counts_in(whole));
-        told.map(|claim| (claim.paint.phase, claim.by)).collect()
+        let counted = self.claims.iter().filter(|claim| claim.counts_in(whole));
+        counted.map(|claim| (claim.paint.phase, claim.by)).collect()
     }
 
     /// Who leaves out a phase where it took no time.
@@ -295,7 +295,7 @@ impl Painter<'_> {
     }
 
     /// Where the durations that a span tells of its inside lie. One without a position that a stage's own span tells
-    /// better only takes up its room: nothing is told twice.
+    /// better only takes up its room: nothing is counted twice.
     fn laid_out(&self, place: Place, at: Interval, stages: &[Paint], flags: &mut Flags) -> Vec<(Interval, Paint)> {
         let (mut front, mut back) = (at.start, at.end);
         let mut out = Vec::new();
@@ -349,7 +349,7 @@ impl Painter<'_> {
             // An attempt that holds attempts is the proxy's own span around them.
             Role::ProxyAttempt if self.holds_attempts(place) => Some(ServerPhase::Gateway.into()),
             Role::ProxyAttempt => Some(ServerPhase::Unattributed.into()),
-            // What an engine's attributes do not tell of its inside is nobody's.
+            // What an engine's attributes do not report of its inside is unattributed.
             Role::Engine | Role::EngineStage if !reading.laid.is_empty() => Some(ServerPhase::Unattributed.into()),
             _ => None,
         }

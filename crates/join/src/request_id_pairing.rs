@@ -1,6 +1,6 @@
 //! What else is stored that belongs to a trace by a request id (design, section 4).
 //!
-//! Under the digest of a request id lies its hub: event lines and records that tell no trace id, and aliases that say
+//! Under the digest of a request id lie event lines and records that carry no trace id, and aliases that say
 //! under which traces the sides of the request are kept. Every question is answered from what is stored alone, so that
 //! whoever asks, client's side or server's, gets the same answer.
 
@@ -15,17 +15,17 @@ use model::{Key, Nanos, ReceivedLog, ReceivedRecord, Side, TraceArrivals, TraceI
 /// Server traces of one request id that are looked at. More are not one request's, whatever they hold.
 const MAX_SERVERS: usize = 4;
 
-/// Servers under one request id from which on it is nobody's, however many more carry it, such as an id that a proxy
+/// Servers under one request id from which on it identifies no request, however many more carry it, such as an id that a proxy
 /// sets to a constant.
 pub const SERVERS_ENOUGH: usize = MAX_SERVERS + 1;
 
 /// Request ids of a server trace that are looked at.
 const MAX_SERVER_IDS: usize = 16;
 
-/// Records of a trace beyond which none of them is joined by a request id: they would have to be told apart for each id.
+/// Records of a trace beyond which none of them is joined by a request id: they would have to be distinguished for each id.
 const MAX_CLIENT_RECORDS: usize = 256;
 
-/// Traces that are joined again because of one hub.
+/// Traces that are joined again because of one request id.
 const MAX_RELATED: usize = 64;
 
 /// Who is joined by a request id.
@@ -44,19 +44,19 @@ pub enum Pairing {
     },
 }
 
-/// The sides that a request id's hub names.
+/// The sides that are known under a request id.
 #[derive(Debug)]
-struct Hub {
+struct RequestIdSides {
     clients: Vec<TraceId>,
     servers: Vec<TraceId>,
     owner_of_lines: TraceId,
 }
 
-/// Hubs, and the traces that they name, as far as a question needs them.
+/// What arrived under request ids, and the traces that it names, as far as a question needs them.
 #[derive(Debug, Default)]
 pub struct RequestIdPairing {
     held: HashMap<TraceId, TraceArrivals>,
-    hubs: HashMap<TraceId, Hub>,
+    sides_by_key: HashMap<TraceId, RequestIdSides>,
     /// Request ids that the spans of server traces carry.
     carried: HashMap<TraceId, BTreeSet<String>>,
 }
@@ -66,18 +66,18 @@ pub struct RequestIdPairing {
 pub struct Lookup {
     pairing: RequestIdPairing,
     request_ids: BTreeSet<String>,
-    /// The hubs of this step, then of the next.
-    hubs: BTreeSet<TraceId>,
+    /// The keys of the request ids of this step, then of the next.
+    keys: BTreeSet<TraceId>,
     step: Step,
 }
 
 /// What a [`Lookup`] asks for next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    Hubs,
+    RequestIds,
     Sides,
     /// One server's spans carry several ids, and another record may claim them by another of these.
-    OtherHubs,
+    OtherRequestIds,
     OtherSides,
     Done,
 }
@@ -85,8 +85,8 @@ enum Step {
 impl Lookup {
     /// For traces whose client's or server's side names these request ids.
     pub fn new(request_ids: BTreeSet<String>) -> Self {
-        let hubs = hubs_of(&request_ids);
-        Self { pairing: RequestIdPairing::default(), request_ids, hubs, step: Step::Hubs }
+        let keys = keys_of(&request_ids);
+        Self { pairing: RequestIdPairing::default(), request_ids, keys, step: Step::RequestIds }
     }
 
     /// The keys whose arrivals are to be loaded and handed to [`Self::supply`]; `None` when nothing more is needed.
@@ -119,36 +119,37 @@ impl Lookup {
     /// The traces that this step needs; goes on to the next step.
     fn advance(&mut self, read: &ReadSpan) -> BTreeSet<TraceId> {
         match self.step {
-            Step::Hubs => self.step = Step::Sides,
-            Step::OtherHubs => {
+            Step::RequestIds => self.step = Step::Sides,
+            Step::OtherRequestIds => {
                 self.pairing.carried = self.pairing.read_servers(&self.request_ids, read);
                 let carried = self.pairing.carried.values().flatten();
                 let others = carried.filter(|id| !self.request_ids.contains(*id)).cloned().collect();
-                self.hubs = hubs_of(&others);
+                self.keys = keys_of(&others);
                 self.step = Step::OtherSides;
             }
             Step::Sides | Step::OtherSides => {
-                self.pairing.read_hubs(&self.hubs);
-                self.step = if self.step == Step::Sides { Step::OtherHubs } else { Step::Done };
-                return self.hubs.iter().flat_map(|hub| self.pairing.sides_to_look_at(*hub)).collect();
+                self.pairing.read_sides(&self.keys);
+                self.step = if self.step == Step::Sides { Step::OtherRequestIds } else { Step::Done };
+                return self.keys.iter().flat_map(|key| self.pairing.sides_to_look_at(*key)).collect();
             }
             Step::Done => return BTreeSet::new(),
         }
-        self.hubs.clone()
+        self.keys.clone()
     }
 }
 
-fn hubs_of(request_ids: &BTreeSet<String>) -> BTreeSet<TraceId> {
+fn keys_of(request_ids: &BTreeSet<String>) -> BTreeSet<TraceId> {
     request_ids.iter().map(|id| TraceId::of_request_id(id)).collect()
 }
 
 impl RequestIdPairing {
-    /// Reads which sides the hubs name.
-    fn read_hubs(&mut self, hubs: &BTreeSet<TraceId>) {
-        for id in hubs {
+    /// Reads which sides the keys name.
+    fn read_sides(&mut self, keys: &BTreeSet<TraceId>) {
+        for id in keys {
             let Some(arrivals) = self.held.get(id) else { continue };
             let (clients, servers) = (clients(*id, arrivals), sides(arrivals, Side::Server));
-            self.hubs.insert(*id, Hub { clients, servers, owner_of_lines: owner_of_lines(*id, arrivals) });
+            self.sides_by_key
+                .insert(*id, RequestIdSides { clients, servers, owner_of_lines: owner_of_lines(*id, arrivals) });
         }
     }
 
@@ -159,8 +160,8 @@ impl RequestIdPairing {
 
     /// The request ids that the spans of the server traces carry that these ids name.
     fn read_servers(&self, request_ids: &BTreeSet<String>, read: &ReadSpan) -> HashMap<TraceId, BTreeSet<String>> {
-        let hubs = request_ids.iter().map(|id| TraceId::of_request_id(id));
-        let servers: BTreeSet<TraceId> = hubs.flat_map(|hub| self.servers_to_look_at(hub)).copied().collect();
+        let keys = request_ids.iter().map(|id| TraceId::of_request_id(id));
+        let servers: BTreeSet<TraceId> = keys.flat_map(|key| self.servers_to_look_at(key)).copied().collect();
         let mut carried = HashMap::new();
         for server in servers {
             let Some(arrivals) = self.held.get(&server) else { continue };
@@ -172,36 +173,36 @@ impl RequestIdPairing {
     }
 
     /// The traces that decide about a pairing: none where a side is missing or is there too often.
-    fn sides_to_look_at(&self, hub: TraceId) -> Vec<TraceId> {
-        let mut traces = self.servers_to_look_at(hub).to_vec();
-        if let ([client], false) = (self.clients(hub), traces.is_empty()) {
+    fn sides_to_look_at(&self, key: TraceId) -> Vec<TraceId> {
+        let mut traces = self.servers_to_look_at(key).to_vec();
+        if let ([client], false) = (self.clients(key), traces.is_empty()) {
             traces.push(*client);
         }
         traces
     }
 
     /// The server traces of a request id that a client may be joined to.
-    fn servers_to_look_at(&self, hub: TraceId) -> &[TraceId] {
-        let servers = self.servers(hub);
-        if servers.len() > MAX_SERVERS || self.clients(hub).is_empty() { &[] } else { servers }
+    fn servers_to_look_at(&self, key: TraceId) -> &[TraceId] {
+        let servers = self.servers(key);
+        if servers.len() > MAX_SERVERS || self.clients(key).is_empty() { &[] } else { servers }
     }
 
-    fn clients(&self, hub: TraceId) -> &[TraceId] {
-        self.hubs.get(&hub).map_or(&[], |hub| &hub.clients)
+    fn clients(&self, key: TraceId) -> &[TraceId] {
+        self.sides_by_key.get(&key).map_or(&[], |sides| &sides.clients)
     }
 
-    fn servers(&self, hub: TraceId) -> &[TraceId] {
-        self.hubs.get(&hub).map_or(&[], |hub| &hub.servers)
+    fn servers(&self, key: TraceId) -> &[TraceId] {
+        self.sides_by_key.get(&key).map_or(&[], |sides| &sides.servers)
     }
 
     /// Who is joined by a request id.
     pub fn pairing(&self, request_id: &str, read: &ReadSpan) -> Pairing {
-        let hub = TraceId::of_request_id(request_id);
-        let named = self.servers(hub);
+        let key = TraceId::of_request_id(request_id);
+        let named = self.servers(key);
         // Of very many it makes no difference which have a client of their own.
         let is_server = |server: &&TraceId| named.len() > MAX_SERVERS || self.is_lone_server(**server);
         let servers: Vec<&TraceId> = named.iter().filter(is_server).take(2).collect();
-        match (self.clients(hub), servers.as_slice()) {
+        match (self.clients(key), servers.as_slice()) {
             ([], _) | (_, []) => Pairing::None,
             ([client], [server]) if self.is_lone_client(*client, request_id, read) => {
                 match self.is_claimed_otherwise(**server, request_id, read) {
@@ -215,7 +216,7 @@ impl RequestIdPairing {
     }
 
     /// Whether another record claims a server trace by another request id that its spans carry: one server's time is
-    /// nobody's rather than told twice.
+    /// shown with no request rather than with two.
     fn is_claimed_otherwise(&self, server: TraceId, request_id: &str, read: &ReadSpan) -> bool {
         let Some(carried) = self.carried.get(&server) else { return false };
         carried.iter().filter(|id| *id != request_id && self.knows_server(id, server)).any(|id| {
@@ -227,7 +228,7 @@ impl RequestIdPairing {
         })
     }
 
-    /// Whether no client told of a trace by its trace id, which goes before any request id.
+    /// Whether no client named a trace by its trace id, which goes before any request id.
     fn is_lone_server(&self, trace_id: TraceId) -> bool {
         self.held.get(&trace_id).is_some_and(|arrivals| arrivals.records.is_empty() && arrivals.logs.is_empty())
     }
@@ -250,7 +251,7 @@ impl RequestIdPairing {
 
     /// Adds to a trace what belongs to it by the request ids of its client's side.
     pub fn complete(&self, inputs: &mut TraceInputs, rules: &JoinRules, now: UnixNanos) {
-        for request_id in told_ids(&inputs.records, &inputs.logs) {
+        for request_id in request_ids_of(&inputs.records, &inputs.logs) {
             inputs.logs.extend(self.lines_for(inputs.trace_id, &request_id).cloned());
             match self.pairing(&request_id, rules.read.as_ref()) {
                 Pairing::Pair { client, server } if client == inputs.trace_id => {
@@ -264,30 +265,30 @@ impl RequestIdPairing {
         }
     }
 
-    /// The lines that lie in a request id's hub and belong to a trace.
+    /// The lines that arrived under a request id and belong to a trace.
     fn lines_for(&self, trace_id: TraceId, request_id: &str) -> impl Iterator<Item = &ReceivedLog> {
-        let hub = TraceId::of_request_id(request_id);
-        let owner = self.hubs.get(&hub).map(|hub| hub.owner_of_lines);
-        let owned = self.held.get(&hub).filter(|_| hub != trace_id && owner == Some(trace_id));
+        let key = TraceId::of_request_id(request_id);
+        let owner = self.sides_by_key.get(&key).map(|sides| sides.owner_of_lines);
+        let owned = self.held.get(&key).filter(|_| key != trace_id && owner == Some(trace_id));
         owned.into_iter().flat_map(|arrivals| &arrivals.logs)
     }
 
-    /// The other sides that a request id's hub names.
+    /// The other sides that are known under a request id.
     pub fn related(&self, request_id: &str, side: Side) -> Vec<TraceId> {
-        let hub = TraceId::of_request_id(request_id);
+        let key = TraceId::of_request_id(request_id);
         let related = match side {
-            Side::Client => self.clients(hub),
-            Side::Server => self.servers(hub),
+            Side::Client => self.clients(key),
+            Side::Server => self.servers(key),
         };
         related.iter().take(MAX_RELATED).copied().collect()
     }
 
-    /// Whether a request id's hub names a trace as a server's side.
+    /// Whether a trace is known under a request id as a server's side.
     pub fn knows_server(&self, request_id: &str, trace_id: TraceId) -> bool {
         self.servers(TraceId::of_request_id(request_id)).contains(&trace_id)
     }
 
-    /// Whether a request id's hub names so many servers that one more makes no difference.
+    /// Whether so many servers are known under a request id that one more makes no difference.
     pub fn has_servers_enough(&self, request_id: &str) -> bool {
         self.servers(TraceId::of_request_id(request_id)).len() >= SERVERS_ENOUGH
     }
@@ -295,63 +296,64 @@ impl RequestIdPairing {
 
 /// The request ids that the client's side of a trace tells: those of its records and event logs.
 pub fn client_ids(arrivals: &TraceArrivals) -> BTreeSet<String> {
-    told_ids(&arrivals.records, &arrivals.logs)
+    request_ids_of(&arrivals.records, &arrivals.logs)
 }
 
-fn told_ids(records: &[ReceivedRecord], logs: &[ReceivedLog]) -> BTreeSet<String> {
+fn request_ids_of(records: &[ReceivedRecord], logs: &[ReceivedLog]) -> BTreeSet<String> {
     let records = records.iter().filter_map(|arrived| arrived.record.request_id.as_ref());
     let logs = logs.iter().filter_map(|arrived| arrived.log.request_id.as_ref());
     records.chain(logs).cloned().collect()
 }
 
-/// Whether a client told of a trace by the key under which this arrived.
+/// Whether a client named a trace by the key under which this arrived.
 pub fn has_client(arrivals: &TraceArrivals) -> bool {
     !arrivals.records.is_empty() || !arrivals.logs.is_empty()
 }
 
 /// Whether what belongs to a trace may lie elsewhere, so that it cannot be joined by itself.
 pub fn is_linked(arrivals: &TraceArrivals) -> bool {
-    let told = arrivals.records.iter().any(|arrived| arrived.record.request_id.is_some());
-    told || !arrivals.aliases.is_empty() || arrivals.logs.iter().any(|arrived| arrived.log.request_id.is_some())
+    let named = arrivals.records.iter().any(|arrived| arrived.record.request_id.is_some());
+    named || !arrivals.aliases.is_empty() || arrivals.logs.iter().any(|arrived| arrived.log.request_id.is_some())
 }
 
-/// Whether the spans of a trace may have been joined before its client told of it, and found by a request id.
+/// Whether the spans of a trace may have been joined before its client named it, and found by a request id.
 pub fn client_came_late(arrivals: &TraceArrivals, rules: &JoinRules) -> bool {
     let records = arrivals.records.iter().map(|arrived| arrived.received_at);
     let first = records.chain(arrivals.logs.iter().map(|arrived| arrived.received_at)).min();
     first.is_some_and(|first| arrivals.first_arrival + Nanos::from(rules.settle) <= first)
 }
 
-/// The traces to join again when something came to a hub.
-pub fn touched_by(hub: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
+/// The traces to join again when something arrived under a request id.
+pub fn touched_by(key: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     let (named, servers) = (sides(arrivals, Side::Client), sides(arrivals, Side::Server));
-    let clients = clients(hub, arrivals);
+    let clients = clients(key, arrivals);
     let lines_go_elsewhere = !arrivals.logs.is_empty() && !named.is_empty();
     if !lines_go_elsewhere && (clients.is_empty() || servers.is_empty()) {
         return Vec::new();
     }
-    // Where the hub is a client itself, its own change brings the servers back. Of very many the first to come may have
+    // Where the key is a client itself, its own change queues the servers again. Of very many the first to come may have
     // been joined before the others made the id ambiguous.
-    let servers = if clients.contains(&hub) { Vec::new() } else { servers };
+    let servers = if clients.contains(&key) { Vec::new() } else { servers };
     servers.into_iter().take(SERVERS_ENOUGH).chain(named).take(MAX_RELATED).collect()
 }
 
-/// Whose the lines are that lie in a hub: the only trace that has a record or log of the request, unless the hub has a
-/// record itself.
-pub fn owner_of_lines(hub: TraceId, arrivals: &TraceArrivals) -> TraceId {
+/// The trace that owns the lines which arrived under a request id: the only one that has a record or log of the
+/// request, unless a record arrived under the request id itself.
+pub fn owner_of_lines(key: TraceId, arrivals: &TraceArrivals) -> TraceId {
     let named = sides(arrivals, Side::Client);
     match named.as_slice() {
         [only] if arrivals.records.is_empty() => *only,
-        _ => hub,
+        _ => key,
     }
 }
 
-/// The client's sides of a request id: those named, and the hub where it keeps a record, or lines that are nobody else's.
-fn clients(hub: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
+/// The client's sides of a request id: those named, and the key itself where a record arrived under it,
+/// or lines that belong to no other trace.
+fn clients(key: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     let mut clients = sides(arrivals, Side::Client);
-    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(hub, arrivals) == hub;
+    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(key, arrivals) == key;
     if !arrivals.records.is_empty() || own_lines {
-        clients.push(hub);
+        clients.push(key);
     }
     clients
 }

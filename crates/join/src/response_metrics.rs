@@ -14,7 +14,7 @@ const SUSPECT_FACTOR: i64 = 20;
 /// What became of the answer's own timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Laid where no span told the same.
+    /// Laid where no span reported the same.
     Painted,
     /// Spans tell the inside already: it is compared with them.
     Compared,
@@ -27,11 +27,11 @@ pub enum Placement {
 /// The answer's own timing, and what became of it.
 #[derive(Debug, Clone)]
 pub struct OwnTiming {
-    /// What it told.
+    /// What the answer reported.
     pub metrics: ResponseMetrics,
     /// What became of it.
     pub placement: Placement,
-    /// Phases that it told though they stand on a span that told others.
+    /// Phases that only the answer reported, on a span that reported others.
     pub added: Vec<ServerPhase>,
 }
 
@@ -43,7 +43,7 @@ impl OwnTiming {
 
     /// Whether it tells a phase that neither a span nor it could be laid for.
     pub fn is_left_over(&self, phases: &ServerPhases) -> bool {
-        let missing = |told: Option<Nanos>, painted: Option<Nanos>| told.is_some() && painted.is_none();
+        let missing = |reported: Option<Nanos>, painted: Option<Nanos>| reported.is_some() && painted.is_none();
         missing(self.metrics.queue, phases.gpu_queue)
             || missing(self.metrics.generation(), phases.generation)
             || missing(self.metrics.gateway, phases.gateway)
@@ -51,10 +51,10 @@ impl OwnTiming {
 
     /// Whether it and the spans tell another queue or generation, by more than 1 ms and 5 %.
     pub fn disagrees(&self, phases: &ServerPhases) -> bool {
-        let apart = |told: Option<Nanos>, painted: Option<Nanos>| {
-            told.zip(painted).is_some_and(|(told, painted)| {
-                let tolerance = 1_000_000.max(told.max(painted).0 / 20);
-                (told - painted).0.abs() > tolerance
+        let apart = |reported: Option<Nanos>, painted: Option<Nanos>| {
+            reported.zip(painted).is_some_and(|(reported, painted)| {
+                let tolerance = 1_000_000.max(reported.max(painted).0 / 20);
+                (reported - painted).0.abs() > tolerance
             })
         };
         let queue = self.metrics.queue.filter(|_| !self.added.contains(&ServerPhase::GpuQueue));
@@ -140,7 +140,7 @@ fn tells(reading: &Reading, phase: ServerPhase) -> bool {
     reading.phase == Some(phase) || reading.laid.iter().any(|laid| laid.phase == phase)
 }
 
-/// Whether spans tell the queue or the generation inside of the server's calls; where it calls nobody, its own inside.
+/// Whether spans tell the queue or the generation inside of the server's calls; where it makes no call, its own inside.
 fn tells_inside(forest: &Forest, entry: Place) -> bool {
     let spans = forest.subtree(entry);
     if spans.iter().any(|place| forest.node(*place).is_engine()) {
@@ -161,11 +161,11 @@ fn tells_inside(forest: &Forest, entry: Place) -> bool {
 /// A gateway's own time lies at the start of the entry span, where no span tells a gateway's.
 fn add_gateway(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics) -> bool {
     let Some(length) = metrics.gateway else { return false };
-    let told = |place: Place| {
+    let is_reported = |place: Place| {
         let reading = &forest.node(place).reading;
         tells(reading, ServerPhase::Gateway) || reading.role == Role::ProxyServer
     };
-    if forest.node(entry).reading.phase.is_some() || forest.subtree(entry).into_iter().any(told) {
+    if forest.node(entry).reading.phase.is_some() || forest.subtree(entry).into_iter().any(is_reported) {
         return false;
     }
     let laid = Laid { phase: ServerPhase::Gateway, sub: None, length, anchor: Anchor::Start };
@@ -191,7 +191,7 @@ fn add_queue(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics) -> bo
     true
 }
 
-/// Hangs an engine of that length under the one call that can hold it. Of an engine's whole time that is told and does
+/// Hangs an engine of that length under the one call that can hold it. Of an engine's whole time that is reported and does
 /// not fit, what its parts tell may fit.
 fn graft(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics, laid: Vec<Laid>) -> bool {
     let parts: Nanos = laid.iter().map(|laid| laid.length).sum();

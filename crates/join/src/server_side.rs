@@ -1,7 +1,7 @@
 //! The server's part of one request: entry, time, phases, first token.
 
 use super::first_token::server_ttft;
-use super::labels::{self, Told};
+use super::labels::{self, ServerDetails};
 use super::paint::{self, Painting};
 use super::response_metrics::{self, OwnTiming, Placement};
 use super::server_time::server_time;
@@ -22,7 +22,7 @@ pub struct ServerPart {
     /// The painting.
     pub painting: Painting,
     /// Labels and token counts.
-    pub told: Told,
+    pub details: ServerDetails,
     /// How it ended, where the entry span tells.
     pub result: Option<ResultClass>,
     /// The answer's own timing.
@@ -51,7 +51,7 @@ pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>,
         phases,
         ttft: cut,
         at,
-        told: labels::told(forest, entry, &painting),
+        details: labels::server_details(forest, entry, &painting),
         result: result_of(forest, entry),
         painting,
         own_timing,

@@ -8,17 +8,17 @@ use model::{Flag, Flags, Interval, Nanos, ServerPhase, UnixNanos};
 /// its wall time. `None` where the entry span's own clock is invalid.
 pub fn server_time(forest: &Forest, entry: Place, client: Option<Nanos>, flags: &mut Flags) -> Option<Interval> {
     let node = forest.node(entry);
-    let told = node.interval?;
+    let own = node.interval?;
     let body = forest.body_sends(entry);
-    if let Some(last) = body.map(|body| body.end).filter(|last| told.start <= *last && *last < told.end) {
-        return Interval::new(told.start, last);
+    if let Some(last) = body.map(|body| body.end).filter(|last| own.start <= *last && *last < own.end) {
+        return Interval::new(own.start, last);
     }
-    let Some(client) = client else { return Some(told) };
-    let latest = told.start + client;
+    let Some(client) = client else { return Some(own) };
+    let latest = own.start + client;
     let ends = answering_ends(forest, entry).into_iter().chain(body.map(|body| body.end));
-    let extended = ends.filter(|end| *end > told.end && *end <= latest).max();
+    let extended = ends.filter(|end| *end > own.end && *end <= latest).max();
     flags.set_if(extended.is_some(), Flag::EntryEndedEarly);
-    Interval::new(told.start, extended.unwrap_or(told.end))
+    Interval::new(own.start, extended.unwrap_or(own.end))
 }
 
 /// Where the spans of the entry's own clock end that generate, call a provider or write the answer.

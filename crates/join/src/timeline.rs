@@ -13,7 +13,7 @@ pub struct Paint {
     sub: SubStrength,
 }
 
-/// Which part of a generation; a told part wins over an untold one.
+/// Which part of a generation; a known part wins over an unknown one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum SubStrength {
     Decode,

@@ -13,7 +13,7 @@ use model::{ClientRecord, Interval, Nanos, ResponseMetrics, ServerPhase, SpanId,
 pub struct ExplainedSpan {
     /// Its id.
     pub span_id: SpanId,
-    /// Its parent's id, as it was told.
+    /// Its parent's id, as it was sent.
     pub parent: Option<SpanId>,
     /// Its name.
     pub name: String,
@@ -35,13 +35,13 @@ pub struct ExplainedSpan {
     pub painted: bool,
 }
 
-/// The rules that told each phase of a request. What is left between and around spans has none.
+/// The rules that decided each phase of a request. What is left between and around spans has none.
 pub type PhaseSources = BTreeMap<ServerPhase, BTreeSet<String>>;
 
 /// The answer's own timing, and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExplainedTiming {
-    /// What it told.
+    /// What the answer reported.
     pub metrics: ResponseMetrics,
     /// What became of it; `None` where there was no server's time to lay it into.
     pub placement: Option<Placement>,
@@ -54,7 +54,7 @@ pub fn timing(record: Option<&ClientRecord>, server: Option<&ServerPart>) -> Opt
     Some(ExplainedTiming { metrics, placement: own.map(|own| own.placement) })
 }
 
-/// Which rules told the phases of a request.
+/// Which rules decided the phases of a request.
 pub fn sources(forest: &Forest, server: &ServerPart) -> PhaseSources {
     let mut sources = PhaseSources::new();
     let Some(at) = server.at else { return sources };
