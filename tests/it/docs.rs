@@ -41,7 +41,7 @@ fn serve() -> Command {
     Settings::augment_args(Command::new("serve")).args_override_self(true)
 }
 
-/// One row of the README's table of settings.
+/// One row of the table of settings.
 fn setting(argument: &Arg) -> String {
     let flag = argument.get_long().expect("a long flag");
     let variable = argument.get_env().expect("an environment variable").to_string_lossy().into_owned();
@@ -55,15 +55,15 @@ fn setting(argument: &Arg) -> String {
 fn the_table_of_settings_lists_the_flags() {
     let mut expected = String::from("| flag | environment | default | what |\n| --- | --- | --- | --- |\n");
     expected.extend(serve().get_arguments().map(setting));
-    let readme = source("README.md");
-    let table = between(&readme, "with the flags -->\n", "<!-- end of settings -->");
+    let page = source("docs/settings.md");
+    let table = between(&page, "with the flags -->\n", "<!-- end of settings -->");
     assert_eq!(table, expected, "put this in its place:\n{expected}");
 }
 
 #[test]
 fn the_configuration_file_is_taken() {
-    let readme = source("README.md");
-    let [example] = blocks(&readme, "toml").try_into().expect("one file");
+    let page = source("docs/settings.md");
+    let [example] = blocks(&page, "toml").try_into().expect("one file");
     let mut written = tempfile::NamedTempFile::new().expect("a temporary file");
     std::io::Write::write_all(&mut written, example.as_bytes()).expect("written");
     let flags = file::flags(written.path(), &serve(), |_| false).expect("settings that exist");
@@ -99,11 +99,17 @@ fn address(flag: &str) -> String {
 }
 
 #[test]
-fn the_collector_snippet_sends_to_the_default_listeners_and_the_objective_can_be_applied() {
-    let readme = source("README.md");
-    let [snippet, objective] = blocks(&readme, "yaml").try_into().expect("a configuration and an objective");
+fn the_objective_of_the_readme_can_be_applied() {
+    let [objective] = blocks(&source("README.md"), "yaml").try_into().expect("one objective");
     let objectives = document::read(&objective).expect("it can be applied");
     assert_eq!(objectives.len(), 1);
+}
+
+#[test]
+fn the_collector_snippet_sends_to_the_default_listeners() {
+    let page = source("docs/integrations.md");
+    let section = between(&page, "## Send traces from a Collector", "\n## ");
+    let [snippet] = blocks(section, "yaml").try_into().expect("one configuration");
     let snippet: Value = serde_saphyr::from_str(&snippet).expect("YAML");
     let exporters = &snippet["exporters"];
     assert_eq!(exporters["otlp/tracejoin"]["endpoint"], address("otlp-grpc-addr"));
@@ -138,7 +144,9 @@ fn every_record_shown_is_taken_whole() {
 
 #[test]
 fn the_k6_script_is_printed_as_it_is_tested() {
-    let [printed] = blocks(&source("README.md"), "js").try_into().expect("one script");
+    let page = source("clients/k6/README.md");
+    let section = between(&page, "## Run the example", "\n## ");
+    let [printed] = blocks(section, "js").try_into().expect("one script");
     assert_eq!(printed, source("clients/k6/example.js"));
 }
 
@@ -181,8 +189,8 @@ fn span(name: &str, attributes: Attributes) -> Span {
 
 #[test]
 fn the_native_schema_is_read_as_printed() {
-    let readme = source("README.md");
-    let section = between(&readme, "## Instrument a gateway", "\n## ");
+    let page = source("docs/integrations.md");
+    let section = between(&page, "## Instrument your own gateway", "\n## ");
     let rows: Vec<Vec<&str>> = section
         .lines()
         .filter(|line| line.starts_with("| `"))
@@ -275,8 +283,10 @@ fn every_command_shown_is_one() {
     let pages = [
         "README.md",
         "docs/alerts.md",
+        "docs/deployment.md",
         "docs/integrations.md",
         "docs/load-tools.md",
+        "docs/settings.md",
         "docs/slo.md",
         "docs/streaming.md",
         "clients/k6/README.md",
@@ -290,6 +300,12 @@ fn every_command_shown_is_one() {
         let parsed = tracejoin::cli::parse(call.iter().map(Into::into));
         parsed.unwrap_or_else(|error| panic!("{}: {error}", call.join(" ")));
     }
+}
+
+#[test]
+fn the_readme_stays_short() {
+    let words = source("README.md").split_whitespace().count();
+    assert!(words < 1800, "README.md has {words} words: move some to docs/");
 }
 
 /// The anchor that a page of Markdown gives a heading: its words in small letters, without punctuation.
@@ -307,7 +323,10 @@ fn links_between_pages_lead_somewhere() {
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "docs/api.md",
+        "docs/deployment.md",
         "docs/dialects.md",
+        "docs/limits.md",
+        "docs/settings.md",
         "docs/slo.md",
         "docs/streaming.md",
         "docs/verdicts.md",

@@ -1,4 +1,4 @@
-//! A real k6 with the client library, and the script that the README prints.
+//! A real k6 with the client library, and the script that its README prints.
 
 use std::fs;
 use std::path::{Path, PathBuf};
