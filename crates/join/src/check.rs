@@ -55,6 +55,11 @@ fn first_token(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) ->
 /// Below −max(1 ms, 0.02 % of the client's time) a difference is a fault of boundaries, units or correlation; inside of
 /// that it is the coarseness of the clocks.
 fn is_negative(difference: Nanos, client: Nanos) -> bool {
+    difference < Nanos::ZERO - tolerance(client)
+}
+
+/// max(1 ms, 0.02 % of the client's time).
+pub fn tolerance(client: Nanos) -> Nanos {
     const MILLISECOND: i64 = 1_000_000;
-    difference.0 < -MILLISECOND.max(client.0 / 5_000)
+    Nanos(MILLISECOND.max(client.0 / 5_000))
 }
