@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::event_log;
 use super::inputs::{Partner, TraceInputs};
 use super::rules::{JoinRules, ReadSpan};
+use super::sides::{clients, owner_of_lines, sides};
 use super::tree;
 use model::{Key, Nanos, ReceivedLog, ReceivedRecord, Side, TraceArrivals, TraceId, UnixNanos};
 
@@ -334,28 +335,4 @@ pub fn touched_by(hub: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     // been joined before the others made the id ambiguous.
     let servers = if clients.contains(&hub) { Vec::new() } else { servers };
     servers.into_iter().take(SERVERS_ENOUGH).chain(named).take(MAX_RELATED).collect()
-}
-
-/// Whose the lines are that lie in a hub: the only trace that has a record or log of the request, unless the hub has a
-/// record itself.
-pub fn owner_of_lines(hub: TraceId, arrivals: &TraceArrivals) -> TraceId {
-    let named = sides(arrivals, Side::Client);
-    match named.as_slice() {
-        [only] if arrivals.records.is_empty() => *only,
-        _ => hub,
-    }
-}
-
-/// The client's sides of a request id: those named, and the hub where it keeps a record, or lines that are nobody else's.
-fn clients(hub: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
-    let mut clients = sides(arrivals, Side::Client);
-    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(hub, arrivals) == hub;
-    if !arrivals.records.is_empty() || own_lines {
-        clients.push(hub);
-    }
-    clients
-}
-
-fn sides(arrivals: &TraceArrivals, side: Side) -> Vec<TraceId> {
-    arrivals.aliases.iter().filter(|alias| alias.side == side).map(|alias| alias.trace_id).collect()
 }
