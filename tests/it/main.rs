@@ -12,6 +12,7 @@ mod deployment;
 mod design;
 mod docs;
 mod events;
+mod expectation;
 mod gate;
 mod ingest;
 mod integrations;
