@@ -10,6 +10,7 @@ mod cli;
 mod clients;
 mod deployment;
 mod design;
+mod design_citations;
 mod docs;
 mod events;
 mod expectation;
