@@ -2,23 +2,23 @@
 
 use model::{Side, TraceArrivals, TraceId};
 
-/// The trace that event lines under the digest of a request id belong to: the only trace that has a record or log of the
-/// request, else the digest itself, as where it has a record too.
-pub fn owner_of_lines(digest: TraceId, arrivals: &TraceArrivals) -> TraceId {
+/// The trace that owns the lines which arrived under a request id: the only one that has a record or log of the request,
+/// unless a record arrived under the request id itself.
+pub fn owner_of_lines(key: TraceId, arrivals: &TraceArrivals) -> TraceId {
     let named = sides(arrivals, Side::Client);
     match named.as_slice() {
         [only] if arrivals.records.is_empty() => *only,
-        _ => digest,
+        _ => key,
     }
 }
 
-/// The client's sides of a request id: the traces that aliases name, and the digest itself where it keeps a record, or
-/// lines that belong to no other trace.
-pub fn clients(digest: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
+/// The client's sides of a request id: those named, and the key itself where a record arrived under it, or lines that
+/// belong to no other trace.
+pub fn clients(key: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     let mut clients = sides(arrivals, Side::Client);
-    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(digest, arrivals) == digest;
+    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(key, arrivals) == key;
     if !arrivals.records.is_empty() || own_lines {
-        clients.push(digest);
+        clients.push(key);
     }
     clients
 }
