@@ -1,6 +1,7 @@
 //! The differences between client and server, and whether they can be believed (design, section 6).
 
 use super::server_side::ServerPart;
+use super::tolerance::tolerance;
 use model::{ClientRecord, Flag, Flags, Nanos, TtftPhases};
 
 /// What client and server measured apart from one another.
@@ -56,10 +57,4 @@ fn first_token(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) ->
 /// that it is the coarseness of the clocks.
 fn is_negative(difference: Nanos, client: Nanos) -> bool {
     difference < Nanos::ZERO - tolerance(client)
-}
-
-/// max(1 ms, 0.02 % of the client's time).
-pub fn tolerance(client: Nanos) -> Nanos {
-    const MILLISECOND: i64 = 1_000_000;
-    Nanos(MILLISECOND.max(client.0 / 5_000))
 }

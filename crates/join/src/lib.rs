@@ -27,6 +27,7 @@ mod sides;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod tolerance;
 mod trace;
 mod tree;
 mod view;

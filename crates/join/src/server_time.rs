@@ -1,6 +1,6 @@
 //! When the server's time ends (design, section 3, rule 3).
 
-use super::check::tolerance;
+use super::tolerance::tolerance;
 use super::tree::{Forest, Place};
 use model::{ClientRecord, Flag, Flags, Interval, Nanos, ResultClass, ServerPhase, UnixNanos};
 
