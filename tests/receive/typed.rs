@@ -123,6 +123,14 @@ async fn the_document_has_every_declared_field() {
         let described: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
         assert_eq!(described, declared.iter().copied().collect(), "{schema}");
     }
+    let mut schema = body.clone();
+    schema["components"] = document["components"].clone();
+    let schema = jsonschema::validator_for(&schema).expect("a valid schema");
+    for upload in [whole(), bare(), json!([whole(), bare()])] {
+        let faults: Vec<String> = schema.iter_errors(&upload).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+    assert!(!schema.is_valid(&json!({"duration_ms": -1})));
 }
 
 #[tokio::test]
