@@ -14,11 +14,12 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use self::events::Gathered;
 use crate::archive::{Archive, KeptLog};
 use crate::receive::intake::{
-    EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake, SpanOutcome,
+    EventIntake, RawRecord, ReceivedRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SpanIntake,
+    SpanOutcome,
 };
 use crate::store::{Arrival, Store, StoreError, SubmitError};
 use model::{Alias, ClientRecord, Key, Side, StreamEvent, TraceId, UnixNanos};
-use normalise::{self, Dialects, ExtraKeys, Limits};
+use normalise::{self, Dialects, ExtraKeys, FieldError, Limits, ParsedRecord};
 
 /// Spans from which a request is normalised on a thread of its own, so that it does not hold up the others.
 const HEAVY_SPANS: usize = 2_000;
@@ -58,8 +59,8 @@ impl Ingest {
         Ok(outcome)
     }
 
-    async fn records(&self, raw: Vec<RawRecord>) -> Result<RecordOutcome, Refusal> {
-        let (records, mut outcome) = read(raw.len() > HEAVY_RECORDS, move || read_all(raw)).await?;
+    async fn records(&self, received: Vec<ReceivedRecord>) -> Result<RecordOutcome, Refusal> {
+        let (records, mut outcome) = read(received.len() > HEAVY_RECORDS, move || read_all(received)).await?;
         let arrivals: Vec<Arrival> = records.iter().flat_map(record_arrivals).collect();
         let fresh = self.fresh(arrivals).await?;
         outcome.accepted = fresh.iter().map(|arrival| u64::from(arrival.records)).sum();
@@ -172,21 +173,21 @@ fn record_arrivals(record: &ClientRecord) -> impl Iterator<Item = Arrival> {
 }
 
 /// The records of an upload, and what became of the others.
-fn read_all(raw: Vec<RawRecord>) -> (Vec<ClientRecord>, RecordOutcome) {
+fn read_all(received: Vec<ReceivedRecord>) -> (Vec<ClientRecord>, RecordOutcome) {
     let mut outcome = RecordOutcome::default();
-    let mut records = Vec::with_capacity(raw.len());
-    for (index, raw) in raw.into_iter().enumerate() {
-        match read_one(raw, &mut outcome.ignored_fields) {
+    let mut records = Vec::with_capacity(received.len());
+    for (index, record) in received.into_iter().enumerate() {
+        match read_one(record, &mut outcome.ignored_fields) {
             Ok(record) => records.push(record),
-            Err((field, reason)) => outcome.rejected.push(RejectedRecord { index, field, reason }),
+            Err(FieldError { field, reason }) => outcome.rejected.push(RejectedRecord { index, field, reason }),
         }
     }
     (records, outcome)
 }
 
-fn read_one(raw: RawRecord, ignored_fields: &mut u64) -> Result<ClientRecord, (String, String)> {
-    let raw = raw.map_err(|reason| (String::new(), reason))?;
-    let parsed = normalise::record(&raw).map_err(|error| (error.field, error.reason))?;
+fn read_one(received: ReceivedRecord, ignored_fields: &mut u64) -> Result<ClientRecord, FieldError> {
+    let sent = received.map_err(|reason| FieldError { field: String::new(), reason })?;
+    let parsed = ParsedRecord::try_from(sent.body()?)?;
     *ignored_fields += parsed.ignored_fields;
     Ok(parsed.record)
 }
@@ -240,7 +241,7 @@ impl EventIntake for Ingest {
 }
 
 impl RecordIntake for Ingest {
-    fn accept(&self, records: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
+    fn accept(&self, records: Vec<ReceivedRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
         Box::pin(self.records(records))
     }
 }

@@ -280,6 +280,64 @@ mod tests {
     }
 
     #[test]
+    fn the_server_knows_every_field_of_a_line() {
+        let text = || Some("ok".to_owned());
+        let trace_id = TraceId::from_bytes([1; 16]).expect("an id");
+        let span_id = SpanId::from_bytes([2; 8]).expect("an id");
+        let line = RecordLine {
+            trace_id: Some(trace_id),
+            span_id: Some(span_id),
+            traceparent: Some(format!("00-{trace_id}-{span_id}-01")),
+            request_id: text(),
+            started_at: Some(UnixNanos(1)),
+            duration_ms: millis(5.0),
+            wall_ms: millis(9.0),
+            setup: SetupLine {
+                blocked_ms: millis(1.0),
+                dns_ms: millis(1.0),
+                connect_ms: millis(1.0),
+                tls_ms: millis(1.0),
+            },
+            client_queue_ms: millis(1.0),
+            headers_ms: millis(1.0),
+            sending_ms: millis(1.0),
+            waiting_ms: millis(1.0),
+            receiving_ms: millis(1.0),
+            ttft_ms: millis(1.0),
+            ttft_visible_ms: millis(1.0),
+            streaming: Some(true),
+            status: Some(200),
+            result: Some(ResultClass::Ok),
+            error: text(),
+            input_tokens: Some(1),
+            output_tokens: Some(1),
+            stream: Some(StreamLine {
+                business_events: Some(1),
+                batched_events: Some(1),
+                p50_gap_ms: millis(1.0),
+                p95_gap_ms: millis(1.0),
+                p99_gap_ms: millis(1.0),
+                max_gap_ms: millis(1.0),
+                gaps_over_1s: Some(1),
+                last_event_ms: millis(1.0),
+                done_received: Some(true),
+                last_seq: Some(1),
+                missing_seq: Some(0),
+                buffered_events: Some(1),
+                buffer_silence_ms: millis(1.0),
+                buffer_burst: Some(1),
+            }),
+            response_metrics: Some(json!({"queue_time_ms": 1})),
+            headers_only: Some(false),
+            run: text(),
+            scenario: text(),
+            dimensions: Dimension::ALL.iter().map(|dimension| (*dimension, "true".to_owned())).collect(),
+        };
+        let parsed = normalise::record(&to_raw_value(&line).expect("JSON")).expect("a record");
+        assert_eq!(parsed.ignored_fields, 0);
+    }
+
+    #[test]
     fn gaps_are_told_by_nearest_ranks() {
         let gaps: Vec<Nanos> = (1..=20).map(|n| Nanos(n * 100_000_000)).collect();
         let line = StreamLine::of_gaps(Nanos(50_000_000), &gaps);

@@ -4,9 +4,12 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use normalise::{ClientRecordBody, FieldError};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use serde_json::value::RawValue;
 use thiserror::Error;
+
+use super::records::typed::EncodedRecord;
 
 /// What became of an accepted OTLP request: everything not counted here is committed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,8 +86,39 @@ pub trait EventIntake: Send + Sync + 'static {
 /// One member of an upload: its raw JSON, or why it is not JSON.
 pub type RawRecord = Result<Box<RawValue>, String>;
 
-/// Takes client records, still as JSON. Resolves after the commit.
+/// A client record as it came.
+#[derive(Debug, Clone)]
+pub enum SentRecord {
+    /// Over HTTP.
+    Json(Box<RawValue>),
+    /// Over gRPC.
+    Message(EncodedRecord),
+}
+
+impl SentRecord {
+    /// The body, whichever way it came.
+    ///
+    /// # Errors
+    /// What is no object.
+    pub fn body(&self) -> Result<ClientRecordBody, FieldError> {
+        match self {
+            Self::Json(raw) => ClientRecordBody::parse(raw),
+            Self::Message(record) => record.body().map_err(|reason| FieldError { field: String::new(), reason }),
+        }
+    }
+}
+
+impl From<Box<RawValue>> for SentRecord {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self::Json(raw)
+    }
+}
+
+/// One record of an upload, or why it cannot be read.
+pub type ReceivedRecord = Result<SentRecord, String>;
+
+/// Takes client records as they came. Resolves after the commit.
 pub trait RecordIntake: Send + Sync + 'static {
     /// Takes one upload, in its order.
-    fn accept(&self, records: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>>;
+    fn accept(&self, records: Vec<ReceivedRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>>;
 }

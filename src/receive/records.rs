@@ -1,5 +1,6 @@
 //! Client records over HTTP, `POST /api/v1/records`, and what they share with those over gRPC.
 
+mod schema;
 mod split;
 pub mod typed;
 
@@ -14,10 +15,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::schema::RecordUpload;
 use self::split::{Format, split};
 use super::body::{BodyError, ReceivedBody};
 use super::budget::{Budget, Reservation};
-use super::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
+use super::intake::{RawRecord, ReceivedRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SentRecord};
 use super::limits::Limits;
 use super::meter::Transport;
 use super::problem::{Problem, UploadProblem};
@@ -47,7 +49,7 @@ impl RecordDoor {
     pub async fn upload(
         &self,
         transport: Transport,
-        records: Vec<RawRecord>,
+        records: Vec<ReceivedRecord>,
         bytes: usize,
     ) -> Result<UploadAnswer, Refusal> {
         hand_on(transport, records, bytes, |records| self.intake.accept(records)).await
@@ -118,7 +120,7 @@ pub fn router(door: RecordDoor) -> OpenApiRouter {
     tag = "ingest",
     request_body(
         description = "A client record, an array of them, or one a line",
-        content((serde_json::Value = "application/json"), (String = "application/x-ndjson"))
+        content((RecordUpload = "application/json"), (String = "application/x-ndjson"))
     ),
     responses(
         (status = 200, description = "At least one record was taken, or none was sent", body = UploadAnswer),
@@ -135,7 +137,10 @@ pub async fn upload_records(
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<UploadAnswer>), Problem> {
-    let upload = |records, bytes| door.upload(Transport::Records, records, bytes);
+    let upload = |records: Vec<RawRecord>, bytes| {
+        let records = records.into_iter().map(|record| record.map(SentRecord::from)).collect();
+        door.upload(Transport::Records, records, bytes)
+    };
     take(Transport::Records, &door.limits, &door.budget, upload, &headers, body).await
 }
 
@@ -169,11 +174,11 @@ where
 }
 
 /// Hands the members of an upload to `accept` and counts what became of them. One without members is a success at once.
-pub(super) async fn hand_on<Taking>(
+pub(super) async fn hand_on<Member, Taking>(
     transport: Transport,
-    members: Vec<RawRecord>,
+    members: Vec<Member>,
     bytes: usize,
-    accept: impl FnOnce(Vec<RawRecord>) -> Taking,
+    accept: impl FnOnce(Vec<Member>) -> Taking,
 ) -> Result<UploadAnswer, Refusal>
 where
     Taking: Future<Output = Result<RecordOutcome, Refusal>>,

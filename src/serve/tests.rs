@@ -19,7 +19,9 @@ use super::*;
 use crate::exposition::{ObjectiveMetrics, RequestMetrics};
 use crate::receive::budget::Budget;
 use crate::receive::events::{self, EventDoor};
-use crate::receive::intake::{EventIntake, RawRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord};
+use crate::receive::intake::{
+    EventIntake, RawRecord, ReceivedRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SentRecord,
+};
 use crate::receive::limits::Limits;
 use crate::receive::records::{self, RecordDoor};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
@@ -128,16 +130,16 @@ fn fired() -> StoredAlert {
 /// Takes a record that is an object, refuses any other, and is away for more than two.
 impl EventIntake for Fixture {
     fn accept(&self, lines: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
-        RecordIntake::accept(self, lines)
+        RecordIntake::accept(self, lines.into_iter().map(|line| line.map(SentRecord::from)).collect())
     }
 }
 
 impl RecordIntake for Fixture {
-    fn accept(&self, records: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
+    fn accept(&self, records: Vec<ReceivedRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
         let mut outcome = RecordOutcome::default();
         for (index, record) in records.iter().enumerate() {
             match record {
-                Ok(json) if json.get().starts_with('{') => outcome.accepted += 1,
+                Ok(record) if record.body().is_ok() => outcome.accepted += 1,
                 _ => outcome.rejected.push(RejectedRecord { index, field: String::new(), reason: "bad".into() }),
             }
         }

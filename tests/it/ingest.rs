@@ -19,10 +19,10 @@ async fn records_are_refused_for_now_while_the_database_hangs() {
 
     let mut holder = beside(&database).await;
     raw_sql("begin; lock table arrival in access exclusive mode").execute(&mut holder).await.expect("locked");
-    let refused = RecordIntake::accept(&ingest, vec![Ok(record.clone())]).await;
+    let refused = RecordIntake::accept(&ingest, vec![Ok(record.clone().into())]).await;
     assert!(matches!(refused, Err(Refusal::Unavailable { .. })), "{refused:?}");
 
     raw_sql("rollback").execute(&mut holder).await.expect("unlocked");
-    let taken = RecordIntake::accept(&ingest, vec![Ok(record.clone())]).await.expect("taken");
+    let taken = RecordIntake::accept(&ingest, vec![Ok(record.clone().into())]).await.expect("taken");
     assert_eq!((taken.accepted, taken.duplicates), (1, 0));
 }

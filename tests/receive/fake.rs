@@ -15,7 +15,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracejoin::receive::budget::Budget;
-use tracejoin::receive::intake::{RawRecord, RecordIntake, RecordOutcome, Refusal, SpanIntake, SpanOutcome};
+use tracejoin::receive::intake::{
+    ReceivedRecord, RecordIntake, RecordOutcome, Refusal, SentRecord, SpanIntake, SpanOutcome,
+};
 use tracejoin::receive::limits::Limits;
 use tracejoin::receive::otlp::SpanDoor;
 use tracejoin::receive::records::RecordDoor;
@@ -96,13 +98,23 @@ impl SpanIntake for FakeIntake {
 }
 
 impl RecordIntake for FakeIntake {
-    fn accept(&self, records: Vec<RawRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
+    fn accept(&self, records: Vec<ReceivedRecord>) -> BoxFuture<'_, Result<RecordOutcome, Refusal>> {
         Box::pin(async move {
             self.pass().await;
-            let records = records.into_iter().map(|record| record.map(|json| json.get().to_owned())).collect();
+            let records = records.into_iter().map(|record| record.map(json)).collect();
             self.record_uploads.lock().expect("no test panics while holding it").push(records);
             self.record_answer.lock().expect("no test panics while holding it").clone()
         })
+    }
+}
+
+/// A record over HTTP as it came; one over gRPC as the JSON of its body.
+fn json(record: SentRecord) -> String {
+    match record {
+        SentRecord::Json(raw) => raw.get().to_owned(),
+        SentRecord::Message(record) => {
+            serde_json::to_string(&record.body().expect("it was decoded before")).expect("JSON")
+        }
     }
 }
 

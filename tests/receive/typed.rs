@@ -1,14 +1,19 @@
 //! Client records over gRPC.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use normalise::{ClientRecordBody, SetupBody, StreamBody};
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic_types::StatusExt;
+use tracejoin::receive::budget::Budget;
 use tracejoin::receive::intake::{RecordOutcome, Refusal, RejectedRecord};
 use tracejoin::receive::limits::Limits;
+use tracejoin::receive::records::{RecordDoor, router};
 
 use super::fake::{Door, FakeIntake, gzip, overloaded, start, unavailable, zstd};
 use super::raw_grpc::{frame, refused};
@@ -80,6 +85,52 @@ fn the_whole_record_is_whole_and_known_over_http() {
         }
     }
     assert_eq!(parsed(&whole()).expect("a valid record").ignored_fields, 0);
+}
+
+/// The fields of each message, and of the same part of the declared body.
+const DECLARED: [(&str, &str, &[&str]); 3] = [
+    ("ClientRecord", "ClientRecordBody", ClientRecordBody::FIELDS),
+    ("Setup", "SetupBody", SetupBody::FIELDS),
+    ("Stream", "StreamBody", StreamBody::FIELDS),
+];
+
+/// Other spellings of fields, from clients over HTTP only.
+const HTTP_ONLY: [&str; 2] = ["quality", "completeness"];
+
+#[test]
+fn the_protocol_has_every_declared_field() {
+    for (message, _, declared) in DECLARED {
+        let described: BTreeSet<String> = descriptor(message).fields().map(|field| field.name().to_owned()).collect();
+        let is_typed = |name: &str| message != "ClientRecord" || !HTTP_ONLY.contains(&name);
+        let expected: BTreeSet<String> =
+            declared.iter().filter(|name| is_typed(name)).map(|name| (*name).to_owned()).collect();
+        assert_eq!(described, expected, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_has_every_declared_field() {
+    let limits = Limits::default();
+    let budget = Budget::new(&limits);
+    let records = RecordDoor::new(FakeIntake::new(), Arc::new(limits), budget);
+    let document = serde_json::to_value(router(records).to_openapi()).expect("JSON");
+    let body = &document["paths"]["/api/v1/records"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    let upload = body["$ref"].as_str().and_then(|path| document.pointer(path.trim_start_matches('#')));
+    let one = json!({"$ref": "#/components/schemas/ClientRecordBody"});
+    assert_eq!(upload.expect("a schema")["oneOf"], json!([one, {"type": "array", "items": one}]));
+    for (_, schema, declared) in DECLARED {
+        let properties = document["components"]["schemas"][schema]["properties"].as_object().expect("properties");
+        let described: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+        assert_eq!(described, declared.iter().copied().collect(), "{schema}");
+    }
+    let mut schema = body.clone();
+    schema["components"] = document["components"].clone();
+    let schema = jsonschema::validator_for(&schema).expect("a valid schema");
+    for upload in [whole(), bare(), json!([whole(), bare()])] {
+        let faults: Vec<String> = schema.iter_errors(&upload).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+    assert!(!schema.is_valid(&json!({"duration_ms": -1})));
 }
 
 #[tokio::test]

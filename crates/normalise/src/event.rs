@@ -56,8 +56,8 @@ pub struct ParsedEvent {
 /// The first field that is missing or malformed.
 pub fn event(raw: &RawValue, extra: &ExtraKeys) -> Result<ParsedEvent, FieldError> {
     let mut fields = Fields::parse(raw, "an event is a JSON object with request_id or trace_id, and event_type")?;
-    let trace_id = trace_id(&mut fields)?;
-    let request_id = request_id(&mut fields)?;
+    let trace_id = trace_id(&mut fields.field("trace_id"))?;
+    let request_id = request_id(&mut fields.field("request_id"))?;
     if trace_id.is_none() && request_id.is_none() {
         let reason = "is missing, and so is trace_id; send the id that all lines of the request have";
         return Err(fields.error("request_id", reason));
@@ -71,7 +71,7 @@ pub fn event(raw: &RawValue, extra: &ExtraKeys) -> Result<ParsedEvent, FieldErro
         batched: fields.boolean("batch_flag")?.or(fields.boolean("batch")?),
     };
     let extra = extra.of(fields.take("extra"));
-    Ok(ParsedEvent { request_id, trace_id, event, extra, ignored_fields: fields.ignored() })
+    Ok(ParsedEvent { request_id, trace_id, event, extra, ignored_fields: fields.left() })
 }
 
 fn kind(fields: &mut Fields) -> Result<EventKind, FieldError> {

@@ -16,6 +16,9 @@ mod text;
 
 pub use event::{ExtraKeys, ParsedEvent, event};
 pub use otlp::{Limits, Normalised, SPAN_LIMIT_SETTING, fragments};
-pub use record::{FieldError, ParsedRecord, TraceContext, TraceparentError, record};
+pub use record::{
+    ClientRecordBody, Count, DimensionsBody, Field, FieldError, Millis, ParsedRecord, SetupBody, StreamBody,
+    TraceContext, TraceparentError, record,
+};
 pub use rules::Dialects;
 pub use run::{RunError, run_configuration, run_name};

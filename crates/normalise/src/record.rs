@@ -1,6 +1,7 @@
 //! One client record from JSON to the model. A record that cannot be kept is refused with its field and a reason that
 //! says what to do; fields that no record has are counted and ignored.
 
+mod body;
 pub(super) mod fields;
 mod labels;
 mod outcome;
@@ -8,11 +9,12 @@ mod response_metrics;
 mod stream;
 mod timing;
 mod trace;
+mod wire;
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::value::RawValue;
 
-use self::fields::Fields;
+pub use self::body::{ClientRecordBody, DimensionsBody, SetupBody, StreamBody};
 use self::labels::Labels;
 use self::outcome::Outcome;
 use self::response_metrics::OwnTiming;
@@ -20,6 +22,7 @@ use self::timing::Timing;
 use self::trace::Ids;
 pub(super) use self::trace::trace_id;
 pub use self::trace::{TraceContext, TraceparentError};
+pub use self::wire::{Count, Field, Millis};
 use super::text;
 use model::{ClientRecord, TraceId, UnixNanos, is_placeholder_id};
 
@@ -54,59 +57,67 @@ const MAX_REQUEST_ID: usize = text::MAX_TEXT;
 const NO_ID: &str = "is missing; send trace_id (32 hexadecimal digits) or the request's traceparent, or at least a \
                      request_id of its own that the server's spans carry too";
 
-/// Reads one record. One that has a request id and no trace id gets the id under which that request id is kept.
+/// Reads one record from JSON.
 ///
 /// # Errors
 /// The first field that is missing, malformed, or at odds with another.
 pub fn record(raw: &RawValue) -> Result<ParsedRecord, FieldError> {
-    let mut fields = Fields::parse(raw, "a record is a JSON object with at least trace_id and duration_ms")?;
-    let request_id = request_id(&mut fields)?;
-    let trace = Ids::take(&mut fields)?;
-    let derived = || request_id.as_deref().map(TraceId::of_request_id);
-    let trace_id = trace.trace_id.or_else(derived).ok_or_else(|| fields.error("trace_id", NO_ID))?;
-    let labels = Labels::take(&mut fields)?;
-    let stream = stream::take(&mut fields)?;
-    let own_timing = OwnTiming::take(&mut fields)?;
-    let outcome = Outcome::take(&mut fields, stream.as_ref())?;
-    let timing = Timing::take(&mut fields)?;
-    timing.check(outcome.result, stream.as_ref())?;
-    let streaming = fields.boolean("streaming")?.or(labels.streaming);
-    let cold_start = fields.boolean("cold_start")?.or(labels.cold_start).or(own_timing.cold_start);
-    let record = ClientRecord {
-        trace_id,
-        span_id: trace.span_id,
-        sampled: trace.sampled,
-        request_id,
-        started_at: started_at(&mut fields)?,
-        duration: timing.duration,
-        wall: timing.wall,
-        setup: timing.setup,
-        client_queue: timing.client_queue,
-        headers: timing.headers,
-        sending: timing.sending,
-        waiting: timing.waiting,
-        receiving: timing.receiving,
-        ttft: timing.ttft,
-        ttft_visible: timing.ttft_visible,
-        streaming,
-        status: outcome.status,
-        result: outcome.result,
-        error: outcome.error,
-        input_tokens: fields.count("input_tokens")?.or(own_timing.input_tokens),
-        output_tokens: fields.count("output_tokens")?.or(own_timing.output_tokens),
-        stream,
-        response_metrics: own_timing.metrics(),
-        headers_only: timing.headers_only,
-        cold_start,
-        run: labels.run,
-        scenario: labels.scenario,
-        dimensions: labels.dimensions,
-    };
-    Ok(ParsedRecord { record, ignored_fields: fields.ignored() })
+    ClientRecordBody::parse(raw)?.try_into()
 }
 
-pub(super) fn request_id(fields: &mut Fields) -> Result<Option<String>, FieldError> {
-    let Some(raw) = fields.raw_text("request_id")? else { return Ok(None) };
+impl TryFrom<ClientRecordBody> for ParsedRecord {
+    type Error = FieldError;
+
+    /// A record that has a request id and no trace id gets the id under which that request id is kept.
+    fn try_from(mut body: ClientRecordBody) -> Result<Self, FieldError> {
+        let request_id = request_id(&mut body.request_id)?;
+        let trace = Ids::take(&mut body)?;
+        let derived = || request_id.as_deref().map(TraceId::of_request_id);
+        let trace_id = trace.trace_id.or_else(derived).ok_or_else(|| FieldError::new("trace_id", NO_ID))?;
+        let labels = Labels::take(&mut body)?;
+        let stream = stream::take(&mut body)?;
+        let own_timing = OwnTiming::take(&mut body)?;
+        let outcome = Outcome::take(&mut body, stream.as_ref())?;
+        let timing = Timing::take(&mut body)?;
+        timing.check(outcome.result, stream.as_ref())?;
+        let streaming = body.streaming.value("streaming")?.or(labels.streaming);
+        let cold_start = body.cold_start.value("cold_start")?.or(labels.cold_start).or(own_timing.cold_start);
+        let record = ClientRecord {
+            trace_id,
+            span_id: trace.span_id,
+            sampled: trace.sampled,
+            request_id,
+            started_at: started_at(&mut body.started_at)?,
+            duration: timing.duration,
+            wall: timing.wall,
+            setup: timing.setup,
+            client_queue: timing.client_queue,
+            headers: timing.headers,
+            sending: timing.sending,
+            waiting: timing.waiting,
+            receiving: timing.receiving,
+            ttft: timing.ttft,
+            ttft_visible: timing.ttft_visible,
+            streaming,
+            status: outcome.status,
+            result: outcome.result,
+            error: outcome.error,
+            input_tokens: body.input_tokens.count("input_tokens")?.or(own_timing.input_tokens),
+            output_tokens: body.output_tokens.count("output_tokens")?.or(own_timing.output_tokens),
+            stream,
+            response_metrics: own_timing.metrics(),
+            headers_only: timing.headers_only,
+            cold_start,
+            run: labels.run,
+            scenario: labels.scenario,
+            dimensions: labels.dimensions,
+        };
+        Ok(ParsedRecord { record, ignored_fields: body.ignored_fields })
+    }
+}
+
+pub(super) fn request_id(field: &mut Field<String>) -> Result<Option<String>, FieldError> {
+    let Some(raw) = field.raw_text("request_id")? else { return Ok(None) };
     if raw.len() > MAX_REQUEST_ID {
         let reason = format!("has {} bytes, at most {MAX_REQUEST_ID} are kept; send a shorter id", raw.len());
         return Err(FieldError::new("request_id", reason));
@@ -120,8 +131,8 @@ pub(super) fn request_id(fields: &mut Fields) -> Result<Option<String>, FieldErr
     Ok(Some(clean.text).filter(|id| !is_placeholder_id(id)))
 }
 
-fn started_at(fields: &mut Fields) -> Result<Option<UnixNanos>, FieldError> {
-    let Some(raw) = fields.raw_text("started_at")? else { return Ok(None) };
+fn started_at(field: &mut Field<String>) -> Result<Option<UnixNanos>, FieldError> {
+    let Some(raw) = field.raw_text("started_at")? else { return Ok(None) };
     let nanos = |at: DateTime<FixedOffset>| at.timestamp_nanos_opt();
     match DateTime::parse_from_rfc3339(raw.trim()).ok().and_then(nanos) {
         Some(nanos) => Ok(Some(UnixNanos(nanos))),

@@ -49,7 +49,7 @@ impl Export for RecordDoor {
     }
 }
 
-/// Takes the records apart; of a large message not on the threads that serve sockets, since each is written as JSON.
+/// Takes the records apart; those of a large message not on the threads that serve sockets, since each is decoded.
 async fn read(message: Bytes, limit: ByteLimit, reservation: &Arc<Reservation>) -> Result<typed::Message, Refusal> {
     if message.len() <= HEAVY_BYTES / 8 {
         return typed::read(message, &limit, reservation);
@@ -63,5 +63,5 @@ async fn read(message: Bytes, limit: ByteLimit, reservation: &Arc<Reservation>) 
 async fn answer(door: &RecordDoor, message: typed::Message, bytes: usize) -> Result<Bytes, Refusal> {
     let mut answer = door.upload(Transport::RecordsGrpc, message.records, bytes).await?;
     answer.ignored_fields += message.unknown_fields;
-    typed::write(&answer)
+    Ok(typed::write(answer))
 }

@@ -1,18 +1,24 @@
-//! Client records as the protobuf messages of `proto/tracejoin/v1/client_record.proto`. Each is written as the JSON that
-//! an upload over HTTP has, so that one validation judges both and finds the same faults in the same words.
+//! Client records as the protobuf messages of `proto/tracejoin/v1/client_record.proto`. Each is read into the same body
+//! as one over HTTP, so that one validation judges both and finds the same faults in the same words.
 
-use std::sync::LazyLock;
+mod convert;
+mod unknown;
 
 use bytes::{Buf, Bytes};
+use normalise::ClientRecordBody;
 use prost::Message as _;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions, Value};
-use serde_json::value::RawValue;
 
+use self::unknown::unknown_fields;
 use super::super::budget::Reservation;
-use super::super::intake::{RawRecord, Refusal};
+use super::super::intake::{ReceivedRecord, Refusal, SentRecord};
 use super::super::limits::ByteLimit;
-use super::{MEMBER_BYTES, UploadAnswer};
+use super::{MEMBER_BYTES, RejectedMember, UploadAnswer};
+
+/// The protocol's messages.
+pub mod proto {
+    include!(concat!(env!("OUT_DIR"), "/tracejoin.v1.rs"));
+}
 
 /// The service that takes them.
 pub const SERVICE: &str = "tracejoin.v1.ClientRecordService";
@@ -28,25 +34,28 @@ const SHORTEST_RECORD: usize = 36;
 /// The longest record, in bytes: it holds numbers and labels, never an answer.
 const MAX_RECORD: usize = 64 * 1024;
 
-struct Schema {
-    record: MessageDescriptor,
-    answer: MessageDescriptor,
-}
-
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-    // The build wrote the description, and a test reads it.
-    let pool = DescriptorPool::decode(DESCRIPTORS).expect("the description of the protocol is valid");
-    let message = |name| pool.get_message_by_name(name).expect("the protocol has this message");
-    Schema { record: message("tracejoin.v1.ClientRecord"), answer: message("tracejoin.v1.ExportClientRecordsResponse") }
-});
-
 /// The records of a request.
 #[derive(Debug, Default)]
 pub struct Message {
     /// As they are handed on, in their order.
-    pub records: Vec<RawRecord>,
+    pub records: Vec<ReceivedRecord>,
     /// Fields that this version of the protocol does not have.
     pub unknown_fields: u64,
+}
+
+/// A record that can be decoded. It stays encoded until it is normalised, since decoded it is ten times as large, and a
+/// message holds hundreds of thousands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EncodedRecord(Bytes);
+
+impl EncodedRecord {
+    /// The record's body.
+    ///
+    /// # Errors
+    /// A record that cannot be decoded, which [`read`] hands on as its fault instead.
+    pub fn body(&self) -> Result<ClientRecordBody, String> {
+        decode(self.0.clone())
+    }
 }
 
 /// Takes a request apart. A record that cannot be read is refused alone.
@@ -60,10 +69,10 @@ pub fn read(request: Bytes, limit: &ByteLimit, reservation: &Reservation) -> Res
         let record = if record.len() > MAX_RECORD {
             Err(format!("has {} bytes, at most {MAX_RECORD} are taken: send numbers and labels only", record.len()))
         } else {
-            json(record, &mut message.unknown_fields)
+            checked(record, &mut message.unknown_fields)
         };
-        reservation.grow(MEMBER_BYTES + record.as_ref().map_or(0, |json| json.get().len()))?;
-        message.records.push(record);
+        reservation.grow(MEMBER_BYTES + record.as_ref().map_or(0, |record| record.0.len()))?;
+        message.records.push(record.map(SentRecord::Message));
     }
     Ok(message)
 }
@@ -106,34 +115,28 @@ fn unreadable(fault: String) -> Refusal {
     Refusal::Invalid { message }
 }
 
-/// One record as JSON. Numbers that are not finite become texts, which the validation refuses by name.
-fn json(record: Bytes, unknown_fields: &mut u64) -> RawRecord {
-    let record = DynamicMessage::decode(SCHEMA.record.clone(), record)
-        .map_err(|fault| format!("is no ClientRecord: {fault}; check that it is sent whole"))?;
-    *unknown_fields += unknown(&record);
-    let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
-    let mut text = Vec::new();
-    let written = record.serialize_with_options(&mut serde_json::Serializer::new(&mut text), &options);
-    let raw = written.and_then(|()| serde_json::from_slice::<Box<RawValue>>(&text));
-    raw.map_err(|fault| format!("cannot be read: {fault}"))
+fn checked(record: Bytes, unknown: &mut u64) -> Result<EncodedRecord, String> {
+    decode(record.clone())?;
+    *unknown += unknown_fields(&record);
+    Ok(EncodedRecord(record))
 }
 
-/// The fields that no record has, those of its parts included.
-fn unknown(message: &DynamicMessage) -> u64 {
-    let parts = message.fields().map(|(_, value)| match value {
-        Value::Message(part) => unknown(part),
-        _ => 0,
-    });
-    message.unknown_fields().count() as u64 + parts.sum::<u64>()
+fn decode(record: Bytes) -> Result<ClientRecordBody, String> {
+    let record = proto::ClientRecord::decode(record)
+        .map_err(|fault| format!("is no ClientRecord: {fault}; check that it is sent whole"))?;
+    convert::body(record).map_err(|fault| format!("cannot be read: {fault}"))
 }
 
 /// The answer as a message.
-///
-/// # Errors
-/// None where the protocol has the answer's fields, which a test makes sure of.
-pub fn write(answer: &UploadAnswer) -> Result<Bytes, Refusal> {
-    let written = serde_json::to_value(answer)
-        .and_then(|answer| DynamicMessage::deserialize(SCHEMA.answer.clone(), answer))
-        .map_err(|fault| Refusal::Invalid { message: format!("the answer cannot be written: {fault}") })?;
-    Ok(Bytes::from(written.encode_to_vec()))
+pub fn write(answer: UploadAnswer) -> Bytes {
+    let UploadAnswer { accepted, duplicates, rejected, ignored_fields } = answer;
+    let rejected = rejected.into_iter().map(proto::RejectedRecord::from).collect();
+    let answer = proto::ExportClientRecordsResponse { accepted, duplicates, rejected, ignored_fields };
+    Bytes::from(answer.encode_to_vec())
+}
+
+impl From<RejectedMember> for proto::RejectedRecord {
+    fn from(RejectedMember { index, field, reason }: RejectedMember) -> Self {
+        Self { index: index as u64, field, reason }
+    }
 }

@@ -1,7 +1,7 @@
 //! The labels of a record: `run`, `scenario` and `dimensions`.
 
 use super::FieldError;
-use super::fields::Fields;
+use super::body::{ClientRecordBody, DimensionsBody};
 use model::{Dimension, Dimensions};
 
 /// Labels as they were given.
@@ -21,24 +21,25 @@ pub struct Labels {
 
 impl Labels {
     /// Reads them. What is a field of the record too goes there; labels that are not known are counted and ignored.
-    pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        let mut labels = Self { run: fields.text("run")?, scenario: fields.text("scenario")?, ..Self::default() };
-        let Some(mut told) = fields.object("dimensions")? else { return Ok(labels) };
+    pub fn take(body: &mut ClientRecordBody) -> Result<Self, FieldError> {
+        let mut labels =
+            Self { run: body.run.text("run")?, scenario: body.scenario.text("scenario")?, ..Self::default() };
+        let Some(mut given) = body.dimensions.value("dimensions")? else { return Ok(labels) };
         for dimension in Dimension::ALL {
-            labels.take_one(*dimension, &mut told)?;
+            labels.take_one(*dimension, &mut given)?;
         }
-        fields.absorb(told);
+        body.ignored_fields += given.left();
         Ok(labels)
     }
 
-    fn take_one(&mut self, dimension: Dimension, told: &mut Fields) -> Result<(), FieldError> {
-        let name = dimension.name();
+    fn take_one(&mut self, dimension: Dimension, given: &mut DimensionsBody) -> Result<(), FieldError> {
+        let path = format!("dimensions.{}", dimension.name());
         match dimension {
-            Dimension::Streaming => self.streaming = told.boolean(name)?,
-            Dimension::ColdStart => self.cold_start = told.boolean(name)?,
-            Dimension::Run => self.run = self.run.take().or(told.text(name)?),
-            Dimension::Scenario => self.scenario = self.scenario.take().or(told.text(name)?),
-            other => self.dimensions.set(other, told.text(name)?),
+            Dimension::Streaming => self.streaming = given.take(dimension).value(&path)?,
+            Dimension::ColdStart => self.cold_start = given.take(dimension).value(&path)?,
+            Dimension::Run => self.run = self.run.take().or(given.take(dimension).text(&path)?),
+            Dimension::Scenario => self.scenario = self.scenario.take().or(given.take(dimension).text(&path)?),
+            other => self.dimensions.set(other, given.take(dimension).text(&path)?),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! How a request ended.
 
 use super::FieldError;
-use super::fields::Fields;
+use super::body::ClientRecordBody;
 use crate::text;
 use model::{Completeness, ResultClass, StreamSummary};
 
@@ -21,24 +21,26 @@ pub struct Outcome {
 
 impl Outcome {
     /// Reads it; a given `result` stands, otherwise it is derived (design, section 5).
-    pub fn take(fields: &mut Fields, stream: Option<&StreamSummary>) -> Result<Self, FieldError> {
-        let status = fields.count("status")?;
+    pub fn take(body: &mut ClientRecordBody, stream: Option<&StreamSummary>) -> Result<Self, FieldError> {
+        let status = body.status.count("status")?;
         if status.is_some_and(|status| status > 999) {
-            return Err(fields.error("status", "is over 999; send the HTTP status, or 0 where there was no answer"));
+            let reason = "is over 999; send the HTTP status, or 0 where there was no answer";
+            return Err(FieldError::new("status", reason));
         }
-        let error = fields.raw_text("error")?.map(|raw| text::cut(&text::name(raw.trim()).text, MAX_ERROR).to_owned());
-        let result = match fields.raw_text("result")? {
-            Some(given) => class(fields, given.trim())?,
+        let error = body.error.raw_text("error")?;
+        let error = error.map(|raw| text::cut(&text::name(raw.trim()).text, MAX_ERROR).to_owned());
+        let result = match body.result.raw_text("result")? {
+            Some(given) => class(given.trim())?,
             None => derived(status, error.as_deref(), stream),
         };
         Ok(Self { status, result, error })
     }
 }
 
-fn class(fields: &Fields, given: &str) -> Result<ResultClass, FieldError> {
+fn class(given: &str) -> Result<ResultClass, FieldError> {
     ResultClass::from_name(&given.to_ascii_lowercase()).ok_or_else(|| {
         let names = ResultClass::ALL.map(ResultClass::name).join(", ");
-        fields.error("result", format!("is none of {names}; leave it out to have it derived from status"))
+        FieldError::new("result", format!("is none of {names}; leave it out to have it derived from status"))
     })
 }
 

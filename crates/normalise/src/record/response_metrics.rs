@@ -3,6 +3,7 @@
 mod server_timing;
 
 use super::FieldError;
+use super::body::ClientRecordBody;
 use super::fields::Fields;
 use model::{MetricsKind, Nanos, ResponseMetrics};
 
@@ -11,7 +12,7 @@ const FIELD: &str = "response_metrics";
 /// Loading a model takes seconds; finding one that is loaded takes a few milliseconds.
 const COLD_LOAD: Nanos = Nanos(1_000_000_000);
 
-/// What such an object tells.
+/// What such an object holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnTiming {
     /// Its times.
@@ -24,7 +25,7 @@ pub struct OwnTiming {
     pub cold_start: Option<bool>,
 }
 
-/// What one field tells. Fields with one meaning add up.
+/// What one field means. Fields with one meaning add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Total,
@@ -156,13 +157,14 @@ impl OwnTiming {
     ///
     /// # Errors
     /// Something that is no object, or a `kind` that is not known.
-    pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        let Some(mut told) = fields.object(FIELD)? else { return Ok(Self::default()) };
-        let kind = kind(&mut told)?;
+    pub fn take(body: &mut ClientRecordBody) -> Result<Self, FieldError> {
+        let Some(given) = body.response_metrics.value(FIELD)? else { return Ok(Self::default()) };
+        let mut given = Fields::nested(FIELD, given);
+        let kind = kind(&mut given)?;
         let mut timing = Self { metrics: ResponseMetrics { kind, ..Default::default() }, ..Self::default() };
         match FORMS.iter().find(|form| form.kind == kind) {
-            Some(form) => form.read(told, fields, &mut timing)?,
-            None => server_timing::read(told, fields, &mut timing),
+            Some(form) => body.ignored_fields += form.read(given, &mut timing)?,
+            None => body.ignored_fields += server_timing::read(given, &mut timing),
         }
         Ok(timing)
     }
@@ -190,34 +192,36 @@ impl OwnTiming {
     }
 }
 
-fn kind(told: &mut Fields) -> Result<MetricsKind, FieldError> {
-    let Some(name) = told.raw_text("kind")? else { return Ok(MetricsKind::default()) };
+fn kind(given: &mut Fields) -> Result<MetricsKind, FieldError> {
+    let Some(name) = given.raw_text("kind")? else { return Ok(MetricsKind::default()) };
     MetricsKind::from_name(name.trim()).ok_or_else(|| {
         let names: Vec<&str> = MetricsKind::ALL.iter().map(|kind| kind.name()).collect();
-        told.error("kind", format!("is none of {}; without it the timing is read as vLLM's", names.join(", ")))
+        given.error("kind", format!("is none of {}; without it the timing is read as vLLM's", names.join(", ")))
     })
 }
 
 impl Form {
-    fn read(&self, mut told: Fields, record: &mut Fields, timing: &mut OwnTiming) -> Result<(), FieldError> {
-        if let Some(mut inner) = self.inside.map(|name| told.object(name)).transpose()?.flatten() {
+    /// Reads the object, and returns how many of its members are not known.
+    fn read(&self, mut given: Fields, timing: &mut OwnTiming) -> Result<u64, FieldError> {
+        let mut ignored = 0;
+        if let Some(mut inner) = self.inside.map(|name| given.object(name)).transpose()?.flatten() {
             self.read_fields(&mut inner, timing);
-            record.absorb(inner);
+            ignored += inner.left();
         }
-        self.read_fields(&mut told, timing);
-        record.absorb(told);
+        self.read_fields(&mut given, timing);
+        ignored += given.left();
         let ResponseMetrics { prefill, decode, .. } = &mut timing.metrics;
         if self.omits_zero && (prefill.is_some() || decode.is_some()) {
             prefill.get_or_insert_default();
             decode.get_or_insert_default();
         }
-        Ok(())
+        Ok(ignored)
     }
 
     /// A time or count that is negative, infinite or no number is its server's way to say that it does not know.
-    fn read_fields(&self, told: &mut Fields, timing: &mut OwnTiming) {
+    fn read_fields(&self, given: &mut Fields, timing: &mut OwnTiming) {
         for (name, part) in self.fields {
-            let Some(number) = told.lenient_number(name) else { continue };
+            let Some(number) = given.lenient_number(name) else { continue };
             let tokens = match part {
                 Part::InputTokens => &mut timing.input_tokens,
                 Part::OutputTokens => &mut timing.output_tokens,

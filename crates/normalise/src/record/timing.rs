@@ -1,7 +1,7 @@
 //! The durations of a record, and whether they agree with one another.
 
 use super::FieldError;
-use super::fields::Fields;
+use super::body::ClientRecordBody;
 use model::{Nanos, ResultClass, Setup, StreamSummary};
 
 /// Sums of measured parts differ from a measured whole by so much at least.
@@ -36,19 +36,19 @@ pub struct Timing {
 
 impl Timing {
     /// Reads them.
-    pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
+    pub fn take(body: &mut ClientRecordBody) -> Result<Self, FieldError> {
         let mut timing = Self {
-            duration: fields.millis("duration_ms")?,
-            wall: fields.millis("wall_ms")?,
-            setup: setup(fields)?,
-            client_queue: fields.millis("client_queue_ms")?,
-            headers: fields.millis("headers_ms")?,
-            sending: fields.millis("sending_ms")?,
-            waiting: fields.millis("waiting_ms")?,
-            receiving: fields.millis("receiving_ms")?,
-            ttft: fields.millis("ttft_ms")?,
-            ttft_visible: fields.millis("ttft_visible_ms")?,
-            headers_only: headers_only(fields)?,
+            duration: body.duration_ms.millis("duration_ms")?,
+            wall: body.wall_ms.millis("wall_ms")?,
+            setup: setup(body)?,
+            client_queue: body.client_queue_ms.millis("client_queue_ms")?,
+            headers: body.headers_ms.millis("headers_ms")?,
+            sending: body.sending_ms.millis("sending_ms")?,
+            waiting: body.waiting_ms.millis("waiting_ms")?,
+            receiving: body.receiving_ms.millis("receiving_ms")?,
+            ttft: body.ttft_ms.millis("ttft_ms")?,
+            ttft_visible: body.ttft_visible_ms.millis("ttft_visible_ms")?,
+            headers_only: headers_only(body)?,
         };
         // Headers and nothing after them: that is where the record ends, whether or not it says so.
         timing.headers_only |= timing.headers.is_some() && timing.duration.is_none() && timing.wall.is_none();
@@ -76,7 +76,7 @@ impl Timing {
         Ok(())
     }
 
-    /// `wall = setup + duration`, parts that are not told counted as nothing.
+    /// `wall = setup + duration`, unknown parts counted as nothing.
     fn check_wall(&self) -> Result<(), FieldError> {
         let (Some(duration), Some(wall)) = (self.duration, self.wall) else { return Ok(()) };
         let setup = self.setup.total().unwrap_or_default();
@@ -108,25 +108,27 @@ fn tolerance(whole: Nanos) -> Nanos {
     MIN_TOLERANCE.max(Nanos(whole.0 / 5_000))
 }
 
-fn setup(fields: &mut Fields) -> Result<Setup, FieldError> {
-    let Some(mut parts) = fields.object("setup")? else { return Ok(Setup::default()) };
-    let setup = Setup {
-        blocked: parts.millis("blocked_ms")?,
-        dns: parts.millis("dns_ms")?,
-        connect: parts.millis("connect_ms")?,
-        tls: parts.millis("tls_ms")?,
-    };
-    fields.absorb(parts);
-    Ok(setup)
+fn setup(body: &mut ClientRecordBody) -> Result<Setup, FieldError> {
+    let Some(mut parts) = body.setup.value("setup")? else { return Ok(Setup::default()) };
+    body.ignored_fields += parts.ignored_fields;
+    Ok(Setup {
+        blocked: parts.blocked_ms.millis("setup.blocked_ms")?,
+        dns: parts.dns_ms.millis("setup.dns_ms")?,
+        connect: parts.connect_ms.millis("setup.connect_ms")?,
+        tls: parts.tls_ms.millis("setup.tls_ms")?,
+    })
 }
 
 /// Either a field of its own or the record's `quality`.
-fn headers_only(fields: &mut Fields) -> Result<bool, FieldError> {
-    let quality = fields.raw_text("quality")?;
-    let told = match quality.as_deref().map(str::trim) {
+fn headers_only(body: &mut ClientRecordBody) -> Result<bool, FieldError> {
+    let quality = body.quality.raw_text("quality")?;
+    let by_quality = match quality.as_deref().map(str::trim) {
         None | Some("full") => false,
         Some("headers_only") => true,
-        Some(_) => return Err(fields.error("quality", "is none of full, headers_only; leave it out for a full record")),
+        Some(_) => {
+            let reason = "is none of full, headers_only; leave it out for a full record";
+            return Err(FieldError::new("quality", reason));
+        }
     };
-    Ok(fields.boolean("headers_only")?.unwrap_or(false) || told)
+    Ok(body.headers_only.value("headers_only")?.unwrap_or(false) || by_quality)
 }

@@ -5,11 +5,12 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::FieldError;
-use super::fields::Fields;
+use super::body::ClientRecordBody;
+use super::wire::Field;
 use model::id::IdError;
 use model::{SpanId, TraceId};
 
-/// The ids of a record, as far as it tells any.
+/// The ids of a record, as far as it has any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     /// The trace.
@@ -56,39 +57,46 @@ impl Ids {
     ///
     /// # Errors
     /// A malformed id, or a `traceparent` at odds with `trace_id` or `span_id`.
-    pub fn take(fields: &mut Fields) -> Result<Self, FieldError> {
-        let trace_id = trace_id(fields)?;
-        let span_id = id::<SpanId>(fields, "span_id", 16)?;
-        let parent = fields.raw_text("traceparent")?.map(|raw| raw.trim().parse()).transpose();
+    pub fn take(body: &mut ClientRecordBody) -> Result<Self, FieldError> {
+        let trace_id = trace_id(&mut body.trace_id)?;
+        let span_id = id::<SpanId>(&mut body.span_id, "span_id", 16)?;
+        let parent = body.traceparent.raw_text("traceparent")?.map(|raw| raw.trim().parse()).transpose();
         let parent: Option<TraceContext> = parent.map_err(|error: TraceparentError| {
-            fields.error("traceparent", format!("{error}; send the header that went with the request"))
+            FieldError::new("traceparent", format!("{error}; send the header that went with the request"))
         })?;
         let Some(parent) = parent else {
             return Ok(Self { trace_id, span_id, sampled: None });
         };
         if trace_id.is_some_and(|trace_id| trace_id != parent.trace_id) {
             let reason = format!("is not the trace id of traceparent ({}); send one of the two", parent.trace_id);
-            return Err(fields.error("trace_id", reason));
+            return Err(FieldError::new("trace_id", reason));
         }
         if span_id.is_some() && span_id != parent.span_id {
-            return Err(fields.error("span_id", "is not the parent id of traceparent; send one of the two"));
+            return Err(FieldError::new("span_id", "is not the parent id of traceparent; send one of the two"));
         }
         let TraceContext { trace_id, span_id, sampled } = parent;
         Ok(Self { trace_id: Some(trace_id), span_id, sampled })
     }
 }
 
-/// Reads `trace_id` alone.
-pub(crate) fn trace_id(fields: &mut Fields) -> Result<Option<TraceId>, FieldError> {
-    id(fields, "trace_id", 32)
+/// Reads `trace_id`.
+///
+/// # Errors
+/// What is no id of a trace.
+pub(crate) fn trace_id(field: &mut Field<String>) -> Result<Option<TraceId>, FieldError> {
+    id(field, "trace_id", 32)
 }
 
-fn id<T: FromStr<Err = IdError>>(fields: &mut Fields, name: &str, digits: usize) -> Result<Option<T>, FieldError> {
-    let Some(raw) = fields.raw_text(name)? else { return Ok(None) };
+fn id<T: FromStr<Err = IdError>>(
+    field: &mut Field<String>,
+    name: &str,
+    digits: usize,
+) -> Result<Option<T>, FieldError> {
+    let Some(raw) = field.raw_text(name)? else { return Ok(None) };
     raw.trim()
         .parse()
         .map(Some)
-        .map_err(|error| fields.error(name, format!("{error}; send {digits} hexadecimal digits, not all zero")))
+        .map_err(|error| FieldError::new(name, format!("{error}; send {digits} hexadecimal digits, not all zero")))
 }
 
 impl FromStr for TraceContext {

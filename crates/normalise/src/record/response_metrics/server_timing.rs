@@ -36,10 +36,10 @@ const NAMES: &[(&str, Part)] = &[
     ("routing", Part::Gateway),
 ];
 
-/// Reads the header from its object.
-pub fn read(mut told: Fields, record: &mut Fields, timing: &mut OwnTiming) {
+/// Reads the header from its object, and returns how many of its members are not known.
+pub fn read(mut given: Fields, timing: &mut OwnTiming) -> u64 {
     for name in HEADERS {
-        let Some(value) = told.take_any_case(name) else { continue };
+        let Some(value) = given.take_any_case(name) else { continue };
         for metric in metrics(value) {
             let part = NAMES.iter().find(|(name, _)| metric.name.eq_ignore_ascii_case(name)).map(|(_, part)| *part);
             if let Some((part, time)) = part.zip(fields::time(metric.millis)) {
@@ -47,7 +47,7 @@ pub fn read(mut told: Fields, record: &mut Fields, timing: &mut OwnTiming) {
             }
         }
     }
-    record.absorb(told);
+    given.left()
 }
 
 /// A metric with a duration; those without one tell no time.
