@@ -8,6 +8,7 @@ pub mod rule;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,118 +16,12 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::indicator::Indicator;
-use super::objective::{BurnWindow, Objective};
-use model::{Nanos, UnixNanos};
+use super::objective::Objective;
+use model::UnixNanos;
 
 pub use rule::{Change, Condition, Presence, Watch};
 pub use text::{Annotations, Facts, annotations, resolution, state_url, unseen};
-
-/// From this factor on a burning budget wakes somebody up.
-const PAGE_FACTOR: f64 = 6.0;
-
-/// One of the two sides that tell of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Whoever sends client records.
-    Client,
-    /// Whoever sends spans.
-    Server,
-}
-
-impl Source {
-    /// The label's value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-}
-
-/// How much of a hurry there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Severity {
-    /// Somebody should look now.
-    Page,
-    /// Somebody should look in working hours.
-    Ticket,
-}
-
-impl Severity {
-    /// The label's value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Ticket => "ticket",
-        }
-    }
-}
-
-/// One thing that can be wrong with an objective.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Trouble {
-    /// Its verdict is `broken`.
-    Broken,
-    /// Its budget burns too fast.
-    Burn(BurnWindow),
-    /// There is traffic, and no verdict for long.
-    NoVerdict,
-    /// A side that spoke says nothing any more.
-    Silent(Source),
-}
-
-impl Trouble {
-    /// All that an objective asks to be told of. What finished runs tell of is judged once, by a gate.
-    pub fn of(objective: &Objective) -> Vec<Self> {
-        if objective.indicator == Indicator::DroppedIterations {
-            return Vec::new();
-        }
-        let mut all = vec![Self::Broken];
-        if objective.goal.target().is_some() {
-            all.extend(objective.burn.windows.iter().copied().map(Self::Burn));
-        }
-        if objective.alerting.no_verdict_after.is_some() {
-            all.push(Self::NoVerdict);
-        }
-        if objective.alerting.silent_after.is_some() {
-            all.extend(sources(objective).into_iter().map(Self::Silent));
-        }
-        all
-    }
-
-    /// The name of the alert.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Broken => "TracejoinObjectiveBroken",
-            Self::Burn(_) => "TracejoinBudgetBurn",
-            Self::NoVerdict => "TracejoinNoVerdict",
-            Self::Silent(_) => "TracejoinSourceSilent",
-        }
-    }
-
-    /// How much of a hurry there is.
-    pub fn severity(&self) -> Severity {
-        match self {
-            Self::Broken => Severity::Page,
-            Self::Burn(window) if window.factor >= PAGE_FACTOR => Severity::Page,
-            Self::Burn(_) | Self::NoVerdict | Self::Silent(_) => Severity::Ticket,
-        }
-    }
-}
-
-/// The sides without which an objective says nothing. The whole of a budget speaks for its parts where clients are silent.
-fn sources(objective: &Objective) -> Vec<Source> {
-    let mut sources = Vec::new();
-    let is_part = objective.budget.as_ref().is_some_and(|budget| *budget != objective.id);
-    if !is_part {
-        sources.push(Source::Client);
-    }
-    if objective.indicator.needs_server() || objective.indicator == Indicator::JoinCoverage {
-        sources.push(Source::Server);
-    }
-    sources
-}
+pub use trouble::{Severity, Source, Trouble, length};
 
 /// What tells an alert from every other, whatever its numbers are at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,7 +64,7 @@ impl Labels {
         Self(labels)
     }
 
-    /// By name.
+    /// The labels by name, as a receiver gets them.
     pub const fn as_map(&self) -> &BTreeMap<String, String> {
         &self.0
     }
@@ -212,16 +107,4 @@ fn first_16(digest: &[u8]) -> Uuid {
     bytes.copy_from_slice(&digest[..16]);
     // Marked as made by a rule of our own (RFC 9562, section 5.8).
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
-}
-
-/// A window's length as people and Prometheus write it: `30s`, `5m`, `6h`, `3d`.
-pub fn length(length: Nanos) -> String {
-    const SECOND: i64 = 1_000_000_000;
-    let seconds = length.0 / SECOND;
-    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "m")] {
-        if seconds > 0 && seconds % unit == 0 {
-            return format!("{}{name}", seconds / unit);
-        }
-    }
-    if length.0 % SECOND == 0 { format!("{seconds}s") } else { format!("{}ms", length.0 / 1_000_000) }
 }

@@ -5,6 +5,7 @@
 //! long one shows that it matters, the short one that it goes on (Google SRE Workbook, chapter 5, "Multiwindow,
 //! Multi-Burn-Rate Alerts").
 
+use super::indicator::Indicator;
 use super::objective::{Burn, BurnWindow, Objective};
 use super::tally::Tally;
 use model::{Interval, Nanos};
@@ -54,7 +55,7 @@ pub struct BurnState {
     pub filled_short: f64,
     /// Requests that decide in the long window.
     pub n: u64,
-    /// Bad ones among them.
+    /// The bad requests among them.
     pub bad: u64,
     /// Whether both burn too fast, on enough requests.
     pub fires: bool,
@@ -124,7 +125,7 @@ pub enum NoMinutes {
 /// # Errors
 /// [`NoMinutes`] where there is nothing to count.
 pub fn counted_target(objective: &Objective) -> Result<Quantile, NoMinutes> {
-    if objective.indicator == super::Indicator::DroppedIterations {
+    if objective.indicator == Indicator::DroppedIterations {
         return Err(NoMinutes::DroppedIterations);
     }
     objective.goal.target().ok_or(NoMinutes::Pooled)

@@ -8,34 +8,36 @@ mod error;
 mod fields;
 mod goal;
 mod json;
+mod mapping;
 mod node;
 mod notes;
+mod parse;
+mod schema;
 mod spec;
+mod values;
 
 use std::collections::HashMap;
+
+use serde_saphyr::Spanned;
 
 pub use error::DocumentError;
 pub use json::to_json;
 pub use notes::notes;
 
 use self::error::Faults;
-use self::fields::Mapping;
-use self::node::Node;
+use self::fields::{At, field};
+use self::mapping::Mapping;
+use self::schema::Document;
+use self::values::{API_VERSION, Kind};
 use super::objective::{Objective, ObjectiveId};
-
-/// The value of `apiVersion`.
-pub const API_VERSION: &str = "tracejoin/v1";
-
-const FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
 
 /// Reads every document of a text. A budget becomes the objective of its whole and one for each of its parts, the whole
 /// first.
 ///
 /// # Errors
-/// What is wrong, in the order of the text: all that can be told at once, which is one error where the text is not even
-/// YAML.
+/// Every mistake of every document, in the order of the text; only one where the text is not YAML.
 pub fn read(text: &str) -> Result<Vec<Objective>, Vec<DocumentError>> {
-    let documents = node::parse(text).map_err(|error| vec![error])?;
+    let documents = parse::parse(text).map_err(|error| vec![error])?;
     let mut faults = Faults::default();
     let mut objectives = Vec::new();
     let mut lines: HashMap<ObjectiveId, u64> = HashMap::new();
@@ -52,18 +54,19 @@ pub fn read(text: &str) -> Result<Vec<Objective>, Vec<DocumentError>> {
     faults.unless_any(objectives)
 }
 
-fn read_document(document: &Node, faults: &mut Faults) -> Option<Vec<Objective>> {
-    let document = faults.keep(Mapping::root(document))?;
-    document.only(&FIELDS, faults);
-    let version = document.need("apiVersion", format!("give {API_VERSION}"));
-    faults.keep(version.and_then(|version| version.one_of(&[(API_VERSION, ())])));
-    let kind = document.need("kind", "give SLO or Budget");
-    let kind = faults.keep(kind.and_then(|kind| kind.one_of(&[("SLO", false), ("Budget", true)])));
-    let header = faults.keep(document.need("metadata", "give metadata: {name: …}").and_then(|field| field.mapping()));
+fn read_document(document: &Spanned<Mapping<Document>>, faults: &mut Faults) -> Option<Vec<Objective>> {
+    let document = faults.keep(At::root(document).mapping())?;
+    document.only_declared(&[], faults);
+    let version = document.field("apiVersion", &document.value.fields.api_version);
+    version.required(&format!("give {API_VERSION}"), faults);
+    let kind = field!(document.kind).required("give SLO or Budget", faults);
+    let header = field!(document.metadata).required_mapping("give metadata: {name: …}", faults);
     let header = header.and_then(|header| spec::Header::read(&header, faults));
-    let spec = faults.keep(document.need("spec", "give at least a phase and a threshold").and_then(|f| f.mapping()));
-    let (is_budget, spec) = (kind?, spec?);
-    if is_budget { budget::read(header, &spec, faults) } else { spec::read(header, &spec, faults).map(|one| vec![one]) }
+    let spec = field!(document.spec).required_mapping("give at least a phase and a threshold", faults);
+    match (kind?, spec?) {
+        (Kind::Slo, spec) => spec::read(header, &spec, faults).map(|objective| vec![objective]),
+        (Kind::Budget, spec) => budget::read(header, &spec, faults),
+    }
 }
 
 #[cfg(test)]

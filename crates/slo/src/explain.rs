@@ -5,78 +5,18 @@
 //! difference of the wholes.
 
 mod collect;
+mod split;
 
 use super::indicator::Indicator;
 use super::objective::ObjectiveId;
-use model::{Interval, Metric};
+use model::Metric;
 use stats::Quantile;
 
 pub use collect::Collector;
-
-/// The parts of either pair.
-pub const PARTS: usize = 7;
+pub use split::{PARTS, Pair, Split, Splits, Unread};
 
 /// The half width of a 95 % interval in standard errors, where many values make a mean nearly normal.
 const NORMAL_95: f64 = 1.96;
-
-/// Which decomposition is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pair {
-    /// The client's duration: the network envelope and the server's total.
-    Total,
-    /// The client's time to the first token: its envelope and the server's.
-    Ttft,
-}
-
-impl Pair {
-    /// The one to which an indicator belongs.
-    pub fn of(indicator: Indicator) -> Self {
-        if indicator.is_of_ttft() { Self::Ttft } else { Self::Total }
-    }
-
-    /// What is decomposed.
-    pub const fn whole(self) -> Metric {
-        match self {
-            Self::Total => Metric::Duration,
-            Self::Ttft => Metric::Ttft,
-        }
-    }
-
-    /// Its parts, in the order of a request's way.
-    pub const fn parts(self) -> [Metric; PARTS] {
-        match self {
-            Self::Total => [
-                Metric::NetworkEnvelope,
-                Metric::Gateway,
-                Metric::GpuQueue,
-                Metric::Generation,
-                Metric::Provider,
-                Metric::UpstreamEnvelope,
-                Metric::Unattributed,
-            ],
-            Self::Ttft => [
-                Metric::TtftEnvelope,
-                Metric::TtftGateway,
-                Metric::TtftGpuQueue,
-                Metric::TtftGeneration,
-                Metric::TtftProvider,
-                Metric::TtftUpstreamEnvelope,
-                Metric::TtftUnattributed,
-            ],
-        }
-    }
-}
-
-/// One request with its whole decomposition, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Split {
-    /// The whole.
-    pub whole: f64,
-    /// The parts; an unknown one is none of its own, and its time is in the unattributed one.
-    pub parts: [Option<f64>; PARTS],
-    /// Which of the objectives looked at it does not keep, a bit each.
-    pub past: u64,
-}
 
 /// Means per request, which add up.
 #[derive(Debug, Clone, PartialEq)]
@@ -170,14 +110,14 @@ pub struct Moved {
     pub metric: Metric,
     /// Its mean before, in nanoseconds.
     pub before: f64,
-    /// Its mean now.
+    /// Its mean now, in nanoseconds.
     pub now: f64,
     /// Half the width of the 95 % interval of the difference, for independent requests.
     pub give_or_take: f64,
 }
 
 impl Moved {
-    /// The difference, in nanoseconds.
+    /// Now less before, in nanoseconds: above 0 where it grew.
     pub const fn by(&self) -> f64 {
         self.now - self.before
     }
@@ -201,41 +141,12 @@ pub fn moved(before: &Means, now: &Means) -> Vec<Moved> {
     moved
 }
 
-/// Requests of a window whose decomposition is whole, and how many there could have been.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Splits {
-    /// The window.
-    pub window: Interval,
-    /// The requests.
-    pub splits: Vec<Split>,
-    /// Settled client records of whole answers that the conditions are about.
-    pub records: u64,
-    /// Why not all of them were looked at, so that nothing can be said.
-    pub unread: Option<Unread>,
-}
-
-/// Why the requests of a window were not all looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unread {
-    /// There are more than are read one by one.
-    TooMany,
-    /// The first of them are older than the retention.
-    Gone,
-}
-
-impl Splits {
-    /// The part of the records that tells the whole decomposition; `None` without any.
-    pub fn coverage(&self) -> Option<f64> {
-        (self.records > 0).then(|| self.splits.len() as f64 / self.records as f64)
-    }
-}
-
 /// The slow requests of a window beside the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slow {
     /// The 0.95-quantile of the whole, in nanoseconds: the slow ones lie past it.
     pub past: f64,
-    /// Their means.
+    /// The means of the slow requests.
     pub slow: Means,
     /// The means of the others.
     pub rest: Means,
@@ -270,20 +181,20 @@ pub struct Past {
 pub struct Baseline {
     /// The run, where it is one.
     pub run: Option<String>,
-    /// Its requests.
+    /// The requests of the baseline.
     pub splits: Splits,
 }
 
 /// Where the time of a window went, for objectives with the same conditions and the same pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The objectives.
+    /// The objectives that are explained together.
     pub objectives: Vec<ObjectiveId>,
-    /// The pair.
+    /// The decomposition that all of them look at.
     pub pair: Pair,
     /// Those that are broken, in their order.
     pub broken: Vec<Past>,
-    /// The requests.
+    /// The requests of the window.
     pub now: Splits,
     /// What they are compared with; `None` where there is nothing.
     pub baseline: Option<Baseline>,

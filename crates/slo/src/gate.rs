@@ -6,7 +6,7 @@ use super::objective::Objective;
 use super::verdict::{Status, Verdict};
 use model::Dimension;
 
-/// What a gate says.
+/// The answer of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GateOutcome {
     /// Every objective held.
@@ -18,7 +18,6 @@ pub enum GateOutcome {
 }
 
 impl GateOutcome {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Pass, Self::Broken, Self::Inconclusive];
 
     /// Of verdicts. `settled` says whether they were read from everything that came: what is missing may hide that a

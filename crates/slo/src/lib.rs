@@ -1,4 +1,4 @@
-//! Objectives: what was promised, whether it holds, and who is told when it does not.
+//! Objectives: what was promised, whether it holds, and who is alerted when it does not.
 //!
 //! An [`Objective`] sorts requests into [`Outcome`]s. Their [`Tally`] decides a verdict and burns a budget; alerts follow
 //! from both. All of that is pure: windows, counts and the time of day are arguments.

@@ -84,7 +84,7 @@ pub enum ColdStarts {
     /// Without those known to have loaded it.
     #[default]
     Excluded,
-    /// All.
+    /// Cold starts count as the others do.
     Included,
     /// Only those known to have loaded it.
     Only,
@@ -95,7 +95,7 @@ pub enum ColdStarts {
 pub struct Conditions {
     /// For each label the values of which a request must have one. Never holds `cold_start`.
     pub labels: BTreeMap<Dimension, BTreeSet<String>>,
-    /// Whether cold starts count.
+    /// Whether requests that loaded the model first count.
     pub cold_starts: ColdStarts,
 }
 
@@ -142,41 +142,41 @@ pub enum Confirm {
     /// The whole interval is past the threshold, so that chance alone seldom fires.
     #[default]
     Interval,
-    /// The verdict is enough.
+    /// A broken verdict fires whatever its interval.
     Verdict,
 }
 
-/// Who is told of what.
+/// When an alert fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerting {
     /// What a broken verdict needs to fire.
     pub confirm: Confirm,
-    /// How long there may be no verdict, though there is traffic, before that is told; `None` for never.
+    /// How long there may be no verdict, though there is traffic, before an alert fires; `None` for never.
     pub no_verdict_after: Option<Nanos>,
-    /// How long a source that spoke may be silent before that is told; `None` for never.
+    /// How long a source that spoke may be silent before an alert fires; `None` for never.
     pub silent_after: Option<Nanos>,
 }
 
-/// One objective.
+/// What must hold of which requests, and what follows where it does not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
-    /// Its name.
+    /// Unique in a database; a part of a budget is named after its whole.
     pub id: ObjectiveId,
-    /// For people.
+    /// Free text, shown beside the verdict.
     pub description: Option<String>,
     /// Whom an alert is for.
     pub owner: Option<String>,
     /// The budget of which it is the whole or a part.
     pub budget: Option<ObjectiveId>,
-    /// What it limits.
+    /// The quantity that is limited.
     pub indicator: Indicator,
-    /// How much of it.
+    /// The share of requests that must be good, and in which form it was given.
     pub goal: Goal,
     /// The limit, in the unit in which the indicator is stored: nanoseconds, tokens a second, or a share.
     pub threshold: f64,
-    /// For which requests.
+    /// The requests that count.
     pub conditions: Conditions,
-    /// Over how long.
+    /// The length of the window of a verdict.
     pub window: Nanos,
     /// The least number of requests that decide.
     pub min_n: u64,
@@ -184,11 +184,11 @@ pub struct Objective {
     pub min_coverage: f64,
     /// Whether the worst case of what is missing must agree.
     pub require_bounds: bool,
-    /// What decides in between.
+    /// What decides while the interval straddles the threshold.
     pub straddling: Straddling,
     /// When its budget burns too fast.
     pub burn: Burn,
-    /// Who is told of what.
+    /// When its alerts fire.
     pub alerting: Alerting,
 }
 

@@ -31,7 +31,7 @@ pub fn outcome(objective: &Objective, observation: &Observation, labels: &Labels
     }
 }
 
-/// Whether it is a client record that has settled: one of those of which a coverage is told.
+/// Whether it is a client record that has settled: one of those that a coverage counts.
 pub(super) fn is_settled_record(observation: &Observation) -> bool {
     let settled = matches!(observation.state, State::Matched | State::ClientOnly | State::Excluded);
     settled && cell::has_record(observation)

@@ -20,9 +20,9 @@ pub enum Outcome {
 pub struct Tally {
     /// Within the threshold.
     pub good: u64,
-    /// Past it.
+    /// Past the threshold.
     pub bad: u64,
-    /// Cut off before it.
+    /// Cut off before the threshold.
     pub left_out: u64,
     /// Client records without a value.
     pub missing: u64,

@@ -11,7 +11,7 @@ use stats::Quantile;
 pub enum Gap {
     /// Fewer requests decide than the objective asks for.
     TooFew {
-        /// How many do.
+        /// The number of requests that decide.
         n: u64,
         /// How many are asked for.
         min_n: u64,
@@ -20,7 +20,7 @@ pub enum Gap {
     LowCoverage {
         /// The smaller of the two shares; `None` without client records.
         coverage: Option<f64>,
-        /// What is asked for.
+        /// The least coverage that the objective asks for.
         min_coverage: f64,
     },
     /// The window does not hold steady traffic yet, or no longer.
@@ -72,9 +72,9 @@ pub enum Status {
         /// Whether the interval straddles the threshold, so that it may not have.
         at_risk: bool,
     },
-    /// It did not.
+    /// The objective did not hold.
     Broken,
-    /// Nobody can tell, for at least one reason.
+    /// The evidence does not decide, for at least one reason.
     NoVerdict(Vec<Gap>),
 }
 
@@ -92,11 +92,11 @@ impl Status {
 /// A verdict with what decided it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// In a word.
+    /// The decision.
     pub status: Status,
     /// Whether the whole interval lies past the threshold, so that chance alone seldom explains it.
     pub confirmed: bool,
-    /// The numbers.
+    /// The numbers behind the decision.
     pub evidence: Evidence,
 }
 

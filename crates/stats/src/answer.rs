@@ -15,12 +15,12 @@ use model::{GroupKey, Interval, Metric, ResultClass, Section, Selection, State};
 /// From this many requests on a group is answered from digests.
 pub const EXACT_BELOW: u64 = 10_000;
 
-/// What is asked.
+/// A question about the requests of a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Which requests.
+    /// The requests that count.
     pub selection: Selection,
-    /// How they are grouped.
+    /// The keys of a group; none for one group of all.
     pub group_by: Vec<GroupKey>,
     /// Which quantiles are wanted.
     pub quantiles: Vec<Quantile>,
@@ -30,9 +30,9 @@ pub struct Question {
 /// requests in the window. The same key may come several times, once a minute.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
-    /// The cells.
+    /// Counts and samples by cell.
     pub cells: Vec<(CellKey, Cell)>,
-    /// The labels.
+    /// The labels that the cells refer to.
     pub dictionary: Dictionary,
 }
 
@@ -67,7 +67,7 @@ pub struct Group {
     pub metrics: Vec<(Metric, Summary)>,
 }
 
-/// The answer.
+/// Groups and the coverage of what they are made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The coverage of the whole.

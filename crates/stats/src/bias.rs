@@ -10,11 +10,11 @@ use super::summary::{Ends, confidence};
 /// Client durations of one side of the comparison, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Durations {
-    /// How many.
+    /// The number of requests.
     pub n: u64,
-    /// Their median.
+    /// The median duration, in nanoseconds.
     pub median: Option<f64>,
-    /// Its 95 % interval.
+    /// The 95 % interval of the median.
     pub interval: Ends,
 }
 
@@ -35,7 +35,7 @@ pub enum Verdict {
     NotSeen,
     /// The matched requests are slower than the others.
     MatchedSlower,
-    /// They are faster.
+    /// Matched requests are faster.
     MatchedFaster,
     /// Too few requests on a side for an interval.
     TooFew,
@@ -51,7 +51,7 @@ impl Verdict {
         }
     }
 
-    /// In words.
+    /// As a sentence for people.
     pub const fn evidence(self) -> &'static str {
         match self {
             Self::NotSeen => "the 95 % intervals of the two medians of client duration overlap",

@@ -13,9 +13,9 @@ use model::{Completeness, Flag, Flags, JoinMethod, Metric, Observation, ResultCl
 pub struct CellKey {
     /// The stored id of their labels.
     pub labels: i64,
-    /// What became of them.
+    /// The state of the requests in the join.
     pub state: State,
-    /// How they ended.
+    /// How they ended; `None` where that is not known.
     pub result: Option<ResultClass>,
 }
 
@@ -43,7 +43,7 @@ pub const fn has_record(observation: &Observation) -> bool {
 /// How many requests a cell holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// All.
+    /// All requests of the cell.
     pub requests: u64,
     /// Those with a client record.
     pub client: u64,
@@ -63,7 +63,7 @@ pub struct Counts {
     pub suspected_buffering: u64,
     /// Those whose output tokens were counted.
     pub with_output_tokens: u64,
-    /// Their output tokens.
+    /// The sum of their output tokens.
     pub output_tokens: u64,
     /// Excluded ones by their reason.
     pub excluded: BTreeMap<Flag, u64>,
@@ -206,7 +206,7 @@ pub fn lasted(metric: Metric, observation: &Observation) -> Option<f64> {
 /// Counts and values of the requests that share a key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
-    /// How many.
+    /// The counts of requests.
     pub counts: Counts,
     /// The values of every series that has any.
     pub series: BTreeMap<Series, Values>,

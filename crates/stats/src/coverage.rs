@@ -119,7 +119,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 /// Coverage of a window or a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coverage {
-    /// The counts.
+    /// The counts that the shares are of.
     pub tally: Tally,
     /// Labels asked for by which the counts are not filtered, since only servers tell them.
     pub not_filtered_by: Vec<Dimension>,

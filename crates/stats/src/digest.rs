@@ -33,7 +33,7 @@ impl Digest {
         }
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn n(&self) -> u64 {
         // Whole numbers below 2^53 stay exact in a float.
         self.0.count() as u64
@@ -44,7 +44,7 @@ impl Digest {
         self.0.sum()
     }
 
-    /// The largest.
+    /// The largest value; `None` without any.
     pub fn max(&self) -> Option<f64> {
         self.0.max()
     }

@@ -29,7 +29,7 @@ impl Quantile {
     /// The largest that is kept: for fewer than a thousand million values its rank is the last.
     pub const LARGEST: Self = Self(ONE - 1);
 
-    /// One less it, exactly.
+    /// 1 − this, exact in billionths.
     pub const fn complement(self) -> Self {
         Self(ONE - self.0)
     }

@@ -5,7 +5,7 @@ use super::digest::Digest;
 /// How a quantile was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// From all values.
+    /// Computed from every value.
     Exact,
     /// From a digest, with a rank error.
     Digest,
@@ -96,7 +96,7 @@ impl Sample {
         }
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn n(&self) -> u64 {
         match self {
             Self::Exact(values) => values.len() as u64,
@@ -112,7 +112,7 @@ impl Sample {
         }
     }
 
-    /// The largest.
+    /// The largest value; `None` without any.
     pub fn max(&self) -> Option<f64> {
         match self {
             Self::Exact(values) => values.last().copied(),

@@ -10,7 +10,7 @@ use model::{Completeness, Dimension, State};
 /// Requests by whether all of the answer arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wholeness {
-    /// Those that tell it.
+    /// Requests by how completely they tell it.
     pub classes: BTreeMap<Completeness, u64>,
     /// Streamed ones that do not.
     pub not_told: u64,
@@ -30,7 +30,7 @@ impl Wholeness {
         wholeness
     }
 
-    /// How many tell it.
+    /// The number of requests that tell it.
     pub fn n(&self) -> u64 {
         self.classes.values().sum()
     }
@@ -79,7 +79,7 @@ pub struct Output {
     pub tokens: u64,
     /// Requests whose tokens were counted.
     pub counted: u64,
-    /// Requests whose tokens nobody counted.
+    /// Requests whose tokens were not counted.
     pub not_counted: u64,
 }
 

@@ -43,15 +43,15 @@ impl fmt::Display for Absence {
 /// Two ends, and why one is not there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ends {
-    /// The smaller.
+    /// The lower end.
     pub lower: Option<f64>,
-    /// The larger.
+    /// The upper end.
     pub upper: Option<f64>,
     /// Why one or both are not there.
     pub absence: Option<Absence>,
 }
 
-/// One quantile.
+/// A quantile with its interval and bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantileSummary {
     /// Which.
@@ -71,7 +71,7 @@ pub struct QuantileSummary {
 /// One distribution, in the unit in which its metric is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub n: u64,
     /// The quantiles asked for.
     pub quantiles: Vec<QuantileSummary>,

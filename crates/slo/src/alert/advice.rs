@@ -1,7 +1,7 @@
 //! What to look at first, for each owner of time.
 
-use crate::Indicator;
-use crate::alert::Source;
+use super::trouble::Source;
+use crate::indicator::Indicator;
 use crate::verdict::{Gap, Status};
 use model::{Metric, ResultClass};
 

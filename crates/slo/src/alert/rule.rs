@@ -1,9 +1,9 @@
 //! When an alert fires, holds and resolves.
 //!
-//! Only evidence that all is well resolves an alert. Where nobody can tell, it stays as it is: neither a storm of errors
+//! Only evidence that all is well resolves an alert. Where the evidence decides neither way, it stays as it is: neither a storm of errors
 //! nor missing spans make a firing alert go away.
 
-use crate::alert::{Source, Trouble};
+use super::trouble::{Source, Trouble};
 use crate::burn::BurnState;
 use crate::objective::{Alerting, Confirm, Objective};
 use crate::verdict::{Gap, Status, Verdict};
@@ -18,20 +18,20 @@ const LEAST_RECORDS: u64 = 10;
 /// What the evidence says of one trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// It is there.
+    /// The evidence shows the trouble.
     Present,
-    /// Nobody can tell.
+    /// The evidence decides neither way.
     Unknown,
-    /// It is not there.
+    /// The evidence shows that the trouble is over.
     Absent,
 }
 
 /// What becomes of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// It starts.
+    /// The alert starts.
     Fired,
-    /// It ends.
+    /// The alert ends.
     Resolved,
 }
 
@@ -97,7 +97,7 @@ impl Condition {
     }
 }
 
-/// Which sides told of the requests of the last `silent_after`, whatever became of these.
+/// Which sides reported requests of the last `silent_after`, whatever became of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Presence {
     /// Client records, those that are not settled included.
@@ -109,7 +109,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Whether a side was heard; `None` where nobody can tell.
+    /// Whether a side was heard; `None` where that cannot be known.
     fn heard(&self, source: Source) -> Option<bool> {
         match source {
             Source::Client => Some(self.client_records > 0),

@@ -5,9 +5,9 @@ use url::Url;
 
 use super::*;
 use crate::burn::BurnState;
-use crate::objective::{Alerting, Burn, ColdStarts, Conditions, Confirm, Goal, ObjectiveId, Straddling};
+use crate::objective::{Alerting, Burn, BurnWindow, ColdStarts, Conditions, Confirm, Goal, ObjectiveId, Straddling};
 use crate::{Evidence, Gap, Indicator, Status, Tally, Verdict};
-use model::{Dimension, Interval, Metric, ResultClass, TraceId, UnixNanos};
+use model::{Dimension, Interval, Metric, Nanos, ResultClass, TraceId, UnixNanos};
 use stats::Quantile;
 use stats::summary::Ends;
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use url::Url;
 
 use super::advice;
-use super::{Source, Trouble, length};
+use super::trouble::{Source, Trouble, length};
 use crate::burn::BurnState;
 use crate::indicator::{Direction, Indicator};
 use crate::objective::{Goal, Objective};
@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::verdict::{Status, Verdict};
 use model::{TraceId, Unit};
 
-/// The longest text that is told, in characters.
+/// The longest text of an alert, in characters.
 const LONGEST: usize = 1_500;
 
 /// Texts by their names, for people. They change with the numbers.
@@ -55,7 +55,7 @@ pub fn annotations(facts: &Facts<'_>) -> Annotations {
     all
 }
 
-/// Why an alert ends.
+/// Why an alert ends, as one sentence.
 pub fn resolution(facts: &Facts<'_>) -> String {
     let text = match facts.trouble {
         Trouble::Broken => format!("the newest verdict is ok: {}", numbers(facts)),
@@ -92,7 +92,7 @@ fn summary(facts: &Facts<'_>) -> String {
     }
 }
 
-/// That nobody can tell how an objective stands: because a source is `silent`, or for want of a verdict.
+/// That an objective has no verdict for long: because a source is `silent`, or for want of evidence.
 pub fn unseen(objective: &Objective, silent: Option<Source>) -> String {
     let (id, phase) = (&objective.id, objective.indicator);
     match silent {

@@ -1,31 +1,20 @@
 //! `kind: Budget`: a goal of the whole, split over the phases.
 
 use super::error::{DocumentError, Faults};
-use super::fields::{Field, Mapping};
+use super::fields::{At, field};
 use super::goal::{self, Limit};
+use super::mapping::{Known, Named};
+use super::node::Checked;
+use super::schema::Spec;
 use super::spec::{self, Header};
+use super::values::Number;
 use crate::indicator::Indicator;
 use crate::objective::{Objective, ObjectiveId};
 use model::{Metric, Nanos, Section};
 
-/// What is said beside every split.
+/// Stands in the description of every objective of a budget.
 pub(super) const ARITHMETIC: &str = "The split is arithmetic: the parts add up to the whole, but quantiles of phases do \
                                      not, so every part can hold while the whole is broken, and the reverse.";
-
-const SPEC: [&str; 11] = [
-    "phase",
-    "quantile",
-    "ratio",
-    "threshold_ms",
-    "split",
-    "where",
-    "window",
-    "min_n",
-    "min_coverage",
-    "require_bounds",
-    "at_risk",
-];
-const SHARED: [&str; 2] = ["burn", "alert"];
 
 /// A part of the split.
 struct Part {
@@ -34,17 +23,16 @@ struct Part {
 }
 
 /// Reads a budget into the objectives of its whole and its parts, the whole first.
-pub(super) fn read(header: Option<Header>, spec: &Mapping<'_>, faults: &mut Faults) -> Option<Vec<Objective>> {
-    let known: Vec<&str> = SPEC.into_iter().chain(SHARED).collect();
-    spec.only(&known, faults);
-    let phase = spec.need("phase", "name what is split: ttft or duration");
-    let known = [("ttft", Metric::Ttft), ("duration", Metric::Duration)];
-    let whole = faults.keep(phase.and_then(|phase| phase.one_of(&known)))?;
+pub(super) fn read(header: Option<Header>, spec: &At<'_, Known<Spec>>, faults: &mut Faults) -> Option<Vec<Objective>> {
+    spec.only_declared(&["threshold_tps", "threshold"], faults);
+    let phase = faults.keep(field!(spec.phase).need("name what is split: ttft or duration"))?;
+    let whole = phase.value.one_of(&[("ttft", Metric::Ttft), ("duration", Metric::Duration)]);
+    let whole = faults.keep(whole.map_err(|reason| phase.refuse(reason)))?;
     let limit = goal::read(spec, Indicator::Metric(whole), faults);
-    let split = spec.need("split", "give the milliseconds of each phase, such as split: {gateway: 60}");
+    let split = field!(spec.split).need("give the milliseconds of each phase, such as split: {gateway: 60}");
     let parts = faults.keep(split).and_then(|split| read_split(&split, whole, limit, faults));
     let objective = spec::terms(header, spec, Indicator::Metric(whole), limit, faults)?;
-    let follows_default = spec.get("min_coverage").is_none();
+    let follows_default = spec.value.fields.min_coverage.is_absent();
     let mut set = vec![describe_whole(objective)];
     for part in parts? {
         set.push(faults.keep(objective_of(&part, &set[0], follows_default, spec))?);
@@ -65,7 +53,7 @@ fn objective_of(
     part: &Part,
     whole: &Objective,
     follows_default: bool,
-    spec: &Mapping<'_>,
+    spec: &At<'_, Known<Spec>>,
 ) -> Result<Objective, DocumentError> {
     let indicator = Indicator::Metric(part.metric);
     let name = format!("{}.{indicator}", whole.id);
@@ -85,14 +73,19 @@ fn objective_of(
 }
 
 /// Reads the parts, and checks that they add up to the whole: in nanoseconds, so exactly.
-fn read_split(split: &Field<'_>, whole: Metric, limit: Option<Limit>, faults: &mut Faults) -> Option<Vec<Part>> {
-    let told = faults.keep(split.mapping())?;
+fn read_split(
+    split: &At<'_, Named<Checked<Number>>>,
+    whole: Metric,
+    limit: Option<Limit>,
+    faults: &mut Faults,
+) -> Option<Vec<Part>> {
+    let shares = faults.keep(split.mapping())?;
     let names = part_names(whole);
     let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-    told.only(&known, faults);
+    shares.only(&known, faults);
     let mut parts = Vec::new();
     let mut whole_read = true;
-    for (name, field) in told.fields() {
+    for (name, field) in shares.entries() {
         let Some((_, metric)) = names.iter().find(|(known, _)| *known == name) else { continue };
         match faults.keep(goal::nanos(&field)) {
             Some(threshold) => parts.push(Part { metric: *metric, threshold }),
@@ -122,7 +115,7 @@ fn part_names(whole: Metric) -> Vec<(&'static str, Metric)> {
     ]
 }
 
-fn check_sum(split: &Field<'_>, parts: &[Part], limit: Limit) -> Result<(), DocumentError> {
+fn check_sum(split: &At<'_, Named<Checked<Number>>>, parts: &[Part], limit: Limit) -> Result<(), DocumentError> {
     let sum = Nanos(parts.iter().map(|part| part.threshold.0).sum());
     let whole = Nanos(limit.threshold as i64);
     if sum == whole {

@@ -1,8 +1,12 @@
 //! `burn`: over which windows a budget may not burn too fast.
 
 use super::error::{DocumentError, Faults};
-use super::fields::{Field, Mapping};
-use super::spec::{LONGEST, NO_INTERVAL};
+use super::fields::{At, field};
+use super::goal::NO_INTERVAL;
+use super::mapping::{Known, Mapping};
+use super::node::{Checked, Node, Scalar};
+use super::schema::{self, Spec};
+use super::values::{Count, Minutes, Number};
 use crate::indicator::Indicator;
 use crate::objective::{Burn, BurnWindow, Goal};
 use model::Nanos;
@@ -14,17 +18,17 @@ const MIN_BAD: u64 = 5;
 /// A factor, a long and a short window in minutes.
 const DEFAULTS: [(f64, i64, i64); 3] = [(14.4, 60, 5), (6.0, 360, 30), (1.0, 4320, 360)];
 
-const NO_MINUTES: &str = "does not fit dropped_iterations, which are told once, when a run ends, so that they have no \
-                          minute; leave it out";
+const NO_MINUTES: &str = "does not fit dropped_iterations, which come once, when a run ends, so that they have no minute; \
+                          leave it out";
 
-/// Reads it. What is wrong is noted.
-pub(super) fn read(spec: &Mapping<'_>, indicator: Indicator, goal: Option<Goal>, faults: &mut Faults) -> Burn {
+/// What is wrong is noted, and the default stands in its place.
+pub(super) fn read(spec: &At<'_, Known<Spec>>, indicator: Indicator, goal: Option<Goal>, faults: &mut Faults) -> Burn {
     let none = Burn { windows: Vec::new(), min_traffic: MIN_TRAFFIC, min_bad: MIN_BAD };
     let has_minutes = indicator != Indicator::DroppedIterations;
     let target = goal.and_then(Goal::target).filter(|_| has_minutes);
     let default = || target.map(default_windows).unwrap_or_default();
-    let Some(field) = spec.get("burn") else { return Burn { windows: default(), ..none } };
-    if field.is_false() {
+    let Some(field) = field!(spec.burn).given() else { return Burn { windows: default(), ..none } };
+    if matches!(field.value, Node::Scalar(Scalar::Flag(false))) {
         return none;
     }
     if goal == Some(Goal::Pooled) || !has_minutes {
@@ -32,11 +36,12 @@ pub(super) fn read(spec: &Mapping<'_>, indicator: Indicator, goal: Option<Goal>,
         return none;
     }
     let Some(burn) = faults.keep(field.mapping()) else { return none };
-    burn.only(&["windows", "min_traffic", "min_bad"], faults);
+    burn.only_declared(&[], faults);
+    let count = |count: Option<&Count>, default| count.map_or(default, |Count(count)| *count);
     Burn {
         windows: windows(&burn, target, faults).unwrap_or_else(default),
-        min_traffic: burn.optional("min_traffic", faults, Field::count).unwrap_or(MIN_TRAFFIC),
-        min_bad: burn.optional("min_bad", faults, Field::count).unwrap_or(MIN_BAD),
+        min_traffic: count(field!(burn.min_traffic).optional(faults), MIN_TRAFFIC),
+        min_bad: count(field!(burn.min_bad).optional(faults), MIN_BAD),
     }
 }
 
@@ -60,8 +65,13 @@ fn can_fire(factor: f64, target: Quantile) -> bool {
     factor * target.rest() <= 1.0
 }
 
-fn windows(burn: &Mapping<'_>, target: Option<Quantile>, faults: &mut Faults) -> Option<Vec<BurnWindow>> {
-    let items = burn.optional("windows", faults, Field::list)?;
+fn windows(
+    burn: &At<'_, Known<schema::Burn>>,
+    target: Option<Quantile>,
+    faults: &mut Faults,
+) -> Option<Vec<BurnWindow>> {
+    let list = field!(burn.windows).given()?;
+    let items = faults.keep(list.list())?;
     if items.is_empty() {
         faults.add(burn.refuse("has no windows; give some, leave windows out for the usual ones, or set burn: false"));
     }
@@ -77,46 +87,34 @@ fn windows(burn: &Mapping<'_>, target: Option<Quantile>, faults: &mut Faults) ->
     Some(windows)
 }
 
-fn window(item: &Field<'_>, target: Option<Quantile>, faults: &mut Faults) -> Option<BurnWindow> {
-    let told = faults.keep(item.mapping())?;
-    told.only(&["factor", "long", "short"], faults);
-    let mut need = |name, advice| faults.keep(told.need(name, advice));
-    let factor = need("factor", "say how many times faster than even, such as 14.4");
-    let long = need("long", "give the longer window, such as 1h");
-    let short = need("short", "give the shorter window, such as 5m");
-    let factor = factor.and_then(|field| faults.keep(read_factor(&field, target)));
-    let long = long.and_then(|field| faults.keep(minutes(&field)));
-    let short = short.and_then(|field| Some((faults.keep(minutes(&field))?, field)));
-    let (factor, long, (short, field)) = (factor?, long?, short?);
+fn window(item: &At<'_, Mapping<schema::Window>>, target: Option<Quantile>, faults: &mut Faults) -> Option<BurnWindow> {
+    let window = faults.keep(item.mapping())?;
+    window.only_declared(&[], faults);
+    let factor = field!(window.factor).need("say how many times faster than even, such as 14.4");
+    let factor = faults.keep(factor.and_then(|field| read_factor(&field, target)));
+    let long = field!(window.long).required("give the longer window, such as 1h", faults);
+    let short = field!(window.short);
+    let (Some(Minutes(short)), field) = (short.required("give the shorter window, such as 5m", faults), short.given())
+    else {
+        return None;
+    };
+    let (factor, Minutes(long), field) = (factor?, long?, field?);
     if short >= long {
         faults.add(field.refuse("is not shorter than long; give the window that shows that it goes on"));
         return None;
     }
-    Some(BurnWindow { factor, long, short })
+    Some(BurnWindow { factor, long: *long, short: *short })
 }
 
-fn read_factor(field: &Field<'_>, target: Option<Quantile>) -> Result<f64, DocumentError> {
-    let factor = field.number()?;
+fn read_factor(field: &At<'_, Checked<Number>>, target: Option<Quantile>) -> Result<f64, DocumentError> {
+    let Number(factor) = *field.get()?;
     if factor <= 0.0 {
         return Err(field.refuse(format!("is {factor}; give a number above 0")));
     }
-    match target.filter(|target| !can_fire(factor, *target)) {
-        Some(target) => {
-            let most = 1.0 / target.rest();
-            let reason = format!(
-                "is {factor} and can never be reached: with a target of {target} a budget in which every request is bad \
-                 burns {most:.3} times faster than even; give at most that"
-            );
-            Err(field.refuse(reason))
-        }
-        None => Ok(factor),
-    }
-}
-
-fn minutes(field: &Field<'_>) -> Result<Nanos, DocumentError> {
-    let window = field.duration(MINUTE, LONGEST)?;
-    if window.0 % MINUTE.0 == 0 {
-        return Ok(window);
-    }
-    Err(field.refuse("is not a number of whole minutes, by which requests are counted; round it"))
+    let Some(target) = target.filter(|target| !can_fire(factor, *target)) else { return Ok(factor) };
+    let most = 1.0 / target.rest();
+    Err(field.refuse(format!(
+        "is {factor} and can never be reached: with a target of {target} a budget in which every request is bad burns \
+         {most:.3} times faster than even; give at most that"
+    )))
 }

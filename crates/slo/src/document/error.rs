@@ -26,12 +26,12 @@ impl DocumentError {
     }
 }
 
-/// What was found wrong so far, so that a person is told all at once.
+/// The mistakes found so far, so that all are reported at once.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<DocumentError>);
 
 impl Faults {
-    /// Notes one.
+    /// Keeps a mistake and lets the reading go on.
     pub(super) fn add(&mut self, error: DocumentError) {
         self.0.push(error);
     }

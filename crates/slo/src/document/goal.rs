@@ -1,29 +1,32 @@
 //! How much of an indicator is allowed: `quantile` or `ratio`, and a threshold in the indicator's unit.
 
 use super::error::{DocumentError, Faults};
-use super::fields::{Field, Mapping};
-use super::spec::LONGEST;
+use super::fields::{At, Field, field};
+use super::mapping::Known;
+use super::node::Checked;
+use super::schema::Spec;
+use super::values::{LONGEST, Number, Share};
 use crate::indicator::{Direction, Indicator};
 use crate::objective::Goal;
 use model::{Nanos, Unit};
 use stats::Quantile;
-use stats::quantile::BadQuantile;
 
-const THRESHOLDS: [&str; 3] = ["threshold_ms", "threshold_tps", "threshold"];
 /// Faster than any model: a larger number is a wrong unit.
 const FASTEST: f64 = 1e6;
+
+/// What a share of time cannot have.
+pub(super) const NO_INTERVAL: &str = "does not fit a pooled share of time, which has no good and bad requests, so no \
+                                      interval, no bounds and no burn rate; give a quantile or ratio, or leave it out";
 
 /// A goal and its threshold, in the unit in which the indicator is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
-    /// How it is meant.
     pub(super) goal: Goal,
-    /// How much.
     pub(super) threshold: f64,
 }
 
-/// Reads it; `None` where something is noted as wrong.
-pub(super) fn read(spec: &Mapping<'_>, indicator: Indicator, faults: &mut Faults) -> Option<Limit> {
+/// `None` where something is noted as wrong.
+pub(super) fn read(spec: &At<'_, Known<Spec>>, indicator: Indicator, faults: &mut Faults) -> Option<Limit> {
     let threshold = threshold(spec, indicator, faults);
     let form = faults.keep(form(spec, indicator));
     let (threshold, form) = (threshold?, form?);
@@ -36,53 +39,47 @@ pub(super) fn read(spec: &Mapping<'_>, indicator: Indicator, faults: &mut Faults
 }
 
 /// The quantile or ratio that is asked for; `None` where the threshold is itself a share.
-fn form(spec: &Mapping<'_>, indicator: Indicator) -> Result<Option<Goal>, DocumentError> {
+fn form(spec: &At<'_, Known<Spec>>, indicator: Indicator) -> Result<Option<Goal>, DocumentError> {
     let takes_none =
         matches!(indicator, Indicator::ResultShare(_) | Indicator::JoinCoverage | Indicator::DroppedIterations);
-    match (spec.get("quantile"), spec.get("ratio")) {
+    match (field!(spec.quantile).given(), field!(spec.ratio).given()) {
         (Some(_), Some(ratio)) => Err(ratio.refuse("stands beside quantile; give one of them")),
         (Some(field), None) | (None, Some(field)) if takes_none => Err(field.refuse(format!(
-            "does not fit {indicator}, which is itself a share of requests; leave it out, and say how much in threshold"
+            "does not fit {indicator}, which is itself a share of requests; leave it out, and give the share in threshold"
         ))),
-        (Some(field), None) => Ok(Some(Goal::Quantile { target: quantile(&field)? })),
-        (None, Some(field)) => Ok(Some(Goal::Ratio { target: quantile(&field)? })),
-        (None, None) if matches!(indicator, Indicator::Metric(_)) => {
-            let advice =
-                "give quantile or ratio: the share of requests that must be within the threshold, such as 0.95";
-            Err(spec.need("quantile", advice).map_or_else(|missing| missing, |field| field.refuse(advice)))
-        }
+        (Some(quantile), None) => Ok(Some(Goal::Quantile { target: *quantile.get()? })),
+        (None, Some(ratio)) => Ok(Some(Goal::Ratio { target: *ratio.get()? })),
+        (None, None) if matches!(indicator, Indicator::Metric(_)) => Err(field!(spec.quantile).missing(
+            "give quantile or ratio: the share of requests that must be within the threshold, such as 0.95",
+        )),
         (None, None) => Ok(None),
     }
 }
 
-fn quantile(field: &Field<'_>) -> Result<Quantile, DocumentError> {
-    let number = field.number()?;
-    number.to_string().parse().map_err(|error: BadQuantile| field.refuse(error.to_string()))
-}
-
 /// Reads the threshold in the field that fits the indicator, and refuses the others.
-fn threshold(spec: &Mapping<'_>, indicator: Indicator, faults: &mut Faults) -> Option<f64> {
-    let (fitting, what) = match indicator.unit() {
-        Unit::Nanos | Unit::Millis => (THRESHOLDS[0], "a time in milliseconds"),
-        Unit::TokensPerSecond => (THRESHOLDS[1], "a rate in tokens a second"),
-        Unit::Share => (THRESHOLDS[2], "a share from 0 to 1"),
+fn threshold(spec: &At<'_, Known<Spec>>, indicator: Indicator, faults: &mut Faults) -> Option<f64> {
+    let (millis, rate, share) = (field!(spec.threshold_ms), field!(spec.threshold_tps), field!(spec.threshold));
+    let (fitting, name, others, what): (_, _, [&Field<'_, _>; 2], _) = match indicator.unit() {
+        Unit::Nanos | Unit::Millis => (&millis, "threshold_ms", [&rate, &share], "a time in milliseconds"),
+        Unit::TokensPerSecond => (&rate, "threshold_tps", [&millis, &share], "a rate in tokens a second"),
+        Unit::Share => (&share, "threshold", [&millis, &rate], "a share from 0 to 1"),
     };
-    let misfits: Vec<Field<'_>> =
-        THRESHOLDS.iter().filter(|name| **name != fitting).filter_map(|name| spec.get(name)).collect();
+    let misfits: Vec<_> = others.iter().filter_map(|other| other.given()).collect();
     for misfit in &misfits {
-        faults.add(misfit.refuse(format!("does not fit {indicator}, which is {what}; give {fitting} instead")));
+        faults.add(misfit.refuse(format!("does not fit {indicator}, which is {what}; give {name} instead")));
     }
-    match spec.get(fitting) {
+    match fitting.given() {
         Some(field) => faults.keep(amount(&field, indicator)),
-        None if misfits.is_empty() => {
-            let missing = spec.need(fitting, format!("{indicator} is {what}: say how much is still good"));
-            faults.keep(missing.map(|_| 0.0))
+        None => {
+            if misfits.is_empty() {
+                faults.add(fitting.missing(&format!("{indicator} is {what}: say how much is still good")));
+            }
+            None
         }
-        None => None,
     }
 }
 
-fn amount(field: &Field<'_>, indicator: Indicator) -> Result<f64, DocumentError> {
+fn amount(field: &At<'_, Checked<Number>>, indicator: Indicator) -> Result<f64, DocumentError> {
     match indicator.unit() {
         Unit::Nanos => Ok(nanos(field)?.0 as f64),
         Unit::Millis => Ok(positive(field, LONGEST.as_millis())?),
@@ -92,15 +89,15 @@ fn amount(field: &Field<'_>, indicator: Indicator) -> Result<f64, DocumentError>
 }
 
 /// A time above nothing, exact to the nanosecond.
-pub(super) fn nanos(field: &Field<'_>) -> Result<Nanos, DocumentError> {
+pub(super) fn nanos(field: &At<'_, Checked<Number>>) -> Result<Nanos, DocumentError> {
     let millis = positive(field, LONGEST.as_millis())?;
     let places = millis.to_string().split_once('.').map_or(0, |(_, places)| places.len());
     let exact = Nanos::from_millis(millis).filter(|_| places <= 6);
     exact.ok_or_else(|| field.refuse("is finer than a nanosecond; give at most six decimal places"))
 }
 
-fn positive(field: &Field<'_>, most: f64) -> Result<f64, DocumentError> {
-    let number = field.number()?;
+fn positive(field: &At<'_, Checked<Number>>, most: f64) -> Result<f64, DocumentError> {
+    let Number(number) = *field.get()?;
     if number > 0.0 && number <= most {
         return Ok(number);
     }
@@ -108,8 +105,8 @@ fn positive(field: &Field<'_>, most: f64) -> Result<f64, DocumentError> {
 }
 
 /// A share; where it is one of requests, its target must be a number that is kept exactly.
-fn share(field: &Field<'_>, indicator: Indicator) -> Result<f64, DocumentError> {
-    let number = field.share()?;
+fn share(field: &At<'_, Checked<Number>>, indicator: Indicator) -> Result<f64, DocumentError> {
+    let Share(number) = Share::try_from(*field.get()?).map_err(|reason| field.refuse(reason))?;
     let places = number.to_string().split_once('.').map_or(0, |(_, places)| places.len());
     if places > 9 {
         return Err(field.refuse("has more than nine decimal places; round it"));
@@ -132,4 +129,17 @@ fn share_target(threshold: f64, indicator: Indicator) -> Quantile {
         (Some(share), Direction::AtMost) => share.complement(),
         (None, _) => Quantile::LARGEST,
     }
+}
+
+/// The value of a field, unless the objective is about a share of time and the value needs an interval.
+pub(super) fn unless_pooled<T: Copy>(
+    field: &At<'_, Checked<T>>,
+    goal: Option<Goal>,
+    needs_interval: impl FnOnce(&T) -> bool,
+) -> Result<T, DocumentError> {
+    let value = field.get()?;
+    if needs_interval(value) && goal == Some(Goal::Pooled) {
+        return Err(field.refuse(NO_INTERVAL));
+    }
+    Ok(*value)
 }

@@ -1,73 +1,74 @@
 //! The one form in which an objective is kept and answered.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::API_VERSION;
+use super::mapping::{Entries, Known, Mapping, Named};
+use super::node::{Checked, Given, Node, Scalar, without_place};
+use super::schema::{self, Alert, Document, Label, Metadata, Spec, Window};
+use super::values::{ApiVersion, Count, Kind, Line, Minutes, Number, Period, Share, Wait};
 use crate::indicator::Indicator;
-use crate::objective::{Alerting, Burn, ColdStarts, Confirm, Goal, Objective, ObjectiveId, Straddling};
-use model::{Nanos, Unit};
+use crate::objective::{Alerting, Burn, BurnWindow, ColdStarts, Goal, Objective};
+use model::Unit;
 
-/// The document of an objective with every default written out, so that it says the same under later defaults. Reading it
-/// gives the objective again.
+/// The document of an objective with every default written out, so that it means the same under later defaults. Reading
+/// it gives the objective again.
 pub fn to_json(objective: &Objective) -> Value {
-    json!({"apiVersion": API_VERSION, "kind": "SLO", "metadata": metadata(objective), "spec": spec(objective)})
-}
-
-fn metadata(objective: &Objective) -> Value {
-    let mut metadata = Map::new();
-    metadata.insert("name".to_owned(), objective.id.as_str().into());
-    let budget = objective.budget.as_ref().map(ObjectiveId::as_str);
-    let optional =
-        [("description", objective.description.as_deref()), ("owner", objective.owner.as_deref()), ("budget", budget)];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            metadata.insert(name.to_owned(), value.into());
-        }
-    }
-    metadata.into()
-}
-
-fn spec(objective: &Objective) -> Value {
-    let mut spec = Map::new();
-    spec.insert("phase".to_owned(), objective.indicator.name().into());
-    match objective.goal {
-        Goal::Quantile { target } => spec.insert("quantile".to_owned(), target.as_f64().into()),
-        Goal::Ratio { target } => spec.insert("ratio".to_owned(), target.as_f64().into()),
-        Goal::Share { .. } | Goal::Pooled => None,
+    let document = Document {
+        api_version: ApiVersion.into(),
+        kind: Kind::Slo.into(),
+        metadata: metadata(objective).into(),
+        spec: spec(objective).into(),
     };
+    serde_json::to_value(document).expect("every name is a text and no value is a mistake")
+}
+
+fn metadata(objective: &Objective) -> Metadata {
+    Metadata {
+        name: objective.id.clone().into(),
+        description: given(objective.description.clone().map(Line)),
+        owner: given(objective.owner.clone().map(Line)),
+        budget: given(objective.budget.clone()),
+    }
+}
+
+fn spec(objective: &Objective) -> Spec {
+    let mut spec = Spec {
+        phase: Scalar::Text(objective.indicator.name().to_owned()).into(),
+        conditions: conditions(objective).into(),
+        window: Period(objective.window).into(),
+        min_n: Count(objective.min_n).into(),
+        min_coverage: Share(objective.min_coverage).into(),
+        require_bounds: objective.require_bounds.into(),
+        at_risk: objective.straddling.into(),
+        burn: burn(&objective.burn),
+        alert: alert(&objective.alerting).into(),
+        ..Spec::default()
+    };
+    match objective.goal {
+        Goal::Quantile { target } => spec.quantile = target.into(),
+        Goal::Ratio { target } => spec.ratio = target.into(),
+        Goal::Share { .. } | Goal::Pooled => {}
+    }
     let unit = objective.indicator.unit();
     let field = match unit {
-        Unit::Nanos | Unit::Millis => "threshold_ms",
-        Unit::TokensPerSecond => "threshold_tps",
-        Unit::Share => "threshold",
+        Unit::Nanos | Unit::Millis => &mut spec.threshold_ms,
+        Unit::TokensPerSecond => &mut spec.threshold_tps,
+        Unit::Share => &mut spec.threshold,
     };
-    spec.insert(field.to_owned(), number(unit.shown(objective.threshold)));
-    let Value::Object(rest) = json!({
-        "where": conditions(objective),
-        "window": objective.window.in_words(),
-        "min_n": objective.min_n,
-        "min_coverage": number(objective.min_coverage),
-        "require_bounds": objective.require_bounds,
-        "at_risk": match objective.straddling {
-            Straddling::PointEstimate => "point",
-            Straddling::Interval => "interval",
-        },
-        "burn": burn(&objective.burn),
-        "alert": alerting(&objective.alerting),
-    }) else {
-        return spec.into();
-    };
-    spec.extend(rest);
-    spec.into()
+    *field = Number(unit.shown(objective.threshold)).into();
+    spec
 }
 
-fn conditions(objective: &Objective) -> Value {
+fn conditions(objective: &Objective) -> Named<Label> {
     let conditions = &objective.conditions;
-    let mut told = Map::new();
+    let mut labels = Vec::new();
     for (dimension, values) in &conditions.labels {
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        let value = if let [one] = values.as_slice() { json!(one) } else { json!(values) };
-        told.insert(dimension.name().to_owned(), value);
+        let mut texts: Vec<Scalar> = values.iter().cloned().map(Scalar::Text).collect();
+        let label = match (texts.len(), texts.pop()) {
+            (1, Some(only)) => Node::Scalar(only),
+            (_, last) => Node::List(texts.into_iter().chain(last).map(without_place).collect()),
+        };
+        labels.push((dimension.name(), label));
     }
     // Iterations that never became a request started no model.
     if objective.indicator != Indicator::DroppedIterations {
@@ -76,36 +77,40 @@ fn conditions(objective: &Objective) -> Value {
             ColdStarts::Included => "any",
             ColdStarts::Only => "true",
         };
-        told.insert("cold_start".to_owned(), cold_starts.into());
+        labels.push(("cold_start", Node::Scalar(Scalar::Text(cold_starts.to_owned()))));
     }
-    told.into()
+    let entry = |(name, label): (&str, Label)| (without_place(name.to_owned()), without_place(label));
+    Node::Mapping(Entries(labels.into_iter().map(entry).collect()))
 }
 
-fn burn(burn: &Burn) -> Value {
+fn burn(burn: &Burn) -> Given<Mapping<schema::Burn>> {
     if burn.windows.is_empty() {
-        return false.into();
+        return Node::Scalar(Scalar::Flag(false)).into();
     }
-    let windows = burn.windows.iter().map(|window| {
-        json!({
-            "factor": number(window.factor), "long": window.long.in_words(), "short": window.short.in_words(),
-        })
-    });
-    json!({"windows": windows.collect::<Vec<_>>(), "min_traffic": burn.min_traffic, "min_bad": burn.min_bad})
+    let window = |window: &BurnWindow| {
+        let fields = Window {
+            factor: Number(window.factor).into(),
+            long: Minutes(window.long).into(),
+            short: Minutes(window.short).into(),
+        };
+        without_place(Node::Mapping(Known::from(fields)))
+    };
+    schema::Burn {
+        windows: Node::List(burn.windows.iter().map(window).collect()).into(),
+        min_traffic: Count(burn.min_traffic).into(),
+        min_bad: Count(burn.min_bad).into(),
+    }
+    .into()
 }
 
-fn alerting(alerting: &Alerting) -> Value {
-    let wait = |wait: Option<Nanos>| wait.map_or_else(|| "never".to_owned(), Nanos::in_words);
-    json!({
-        "confirm": match alerting.confirm {
-            Confirm::Interval => "interval",
-            Confirm::Verdict => "verdict",
-        },
-        "no_verdict_after": wait(alerting.no_verdict_after),
-        "silent_after": wait(alerting.silent_after),
-    })
+fn alert(alerting: &Alerting) -> Alert {
+    Alert {
+        confirm: alerting.confirm.into(),
+        no_verdict_after: Wait(alerting.no_verdict_after).into(),
+        silent_after: Wait(alerting.silent_after).into(),
+    }
 }
 
-/// A number as a person writes it: 250, not 250.0.
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e15 { (value as i64).into() } else { value.into() }
+fn given<T>(value: Option<T>) -> Given<Checked<T>> {
+    value.map_or_else(Given::default, Given::from)
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
-use crate::indicator::Direction;
+use crate::indicator::{Direction, Indicator};
 use crate::live::PARTS;
-use crate::objective::Goal;
+use crate::objective::{Goal, Objective};
 use crate::outcome::{admits, classes, is_settled_record, outcome};
-use crate::{Indicator, Objective, Outcome, Tally};
+use crate::tally::{Outcome, Tally};
 use model::{Interval, Metric, Nanos, Observation, ResultClass, Slice, UnixNanos};
 use stats::Contents;
 use stats::cell::{self, Cell, CellKey, Counts};

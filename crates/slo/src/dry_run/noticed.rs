@@ -1,6 +1,6 @@
 //! How early an alert would have been, compared with when people noticed.
 
-use super::Firing;
+use super::replayed::Firing;
 use crate::alert::Trouble;
 use model::{Nanos, UnixNanos};
 
@@ -10,7 +10,7 @@ const NEAR: Nanos = Nanos(6 * 3_600_000_000_000);
 /// A time at which people noticed, and the alert that was about it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noticed<'a> {
-    /// The time.
+    /// When people noticed.
     pub at: UnixNanos,
     /// The alert that fired then, first of all that did; else the nearest within 6 hours.
     pub firing: Option<&'a Firing>,
@@ -18,7 +18,7 @@ pub struct Noticed<'a> {
     pub before: Option<Nanos>,
 }
 
-/// Finds the alert for a time. That nobody could tell is no alert about what people noticed.
+/// Finds the alert for a time. A missing verdict is no alert about what people noticed.
 pub fn noticed(at: UnixNanos, firings: &[Firing]) -> Noticed<'_> {
     let telling = || firings.iter().filter(|firing| firing.trouble != Trouble::NoVerdict);
     let on = telling().filter(|firing| firing.is_on(at)).min_by_key(|firing| firing.start);

@@ -1,13 +1,14 @@
 //! One evaluation after the other, by the evaluator's rules.
 
 use super::history::{History, Moving};
-use super::{DryRunQuestion, Firing, Replayed};
+use super::question::DryRunQuestion;
+use super::replayed::{Firing, Replayed};
 use crate::alert::{Change, Condition, Presence, Trouble, Watch};
 use crate::burn::{BurnState, Part, counted_target};
 use crate::evidence::Evidence;
 use crate::live::live_end;
-use crate::objective::BurnWindow;
-use crate::{Objective, Verdict};
+use crate::objective::{BurnWindow, Objective};
+use crate::verdict::Verdict;
 use model::{Interval, Nanos, Slice, UnixNanos};
 
 /// Replays an objective over requests that are in order; `settle` is how long one takes to settle.

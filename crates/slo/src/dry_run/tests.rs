@@ -1,11 +1,15 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::alert::Trouble;
 use crate::evidence::Evidence;
 use crate::fixtures::{contents, labels, only, quantile, request};
+use crate::objective::Objective;
 use crate::objective::{BurnWindow, Goal};
+use crate::verdict::{Status, Verdict};
 use crate::{Gap, Indicator};
 use model::{Dimension, Labels, Metric, Observation, ResultClass, State};
+use model::{Interval, Nanos, UnixNanos};
 
 const SECOND: i64 = 1_000_000_000;
 const MINUTE: i64 = 60 * SECOND;

@@ -6,8 +6,8 @@ use super::super::indicator::Indicator;
 use super::super::objective::{Goal, Objective};
 use super::super::outcome::admits;
 use super::super::tally::Tally;
+use super::counted::{Evidence, share_of};
 use super::decisive::Decisive;
-use super::{Evidence, share_of};
 use model::{Metric, ResultClass, State};
 use stats::cell::{Cell, CellKey, Series, is_cut_off};
 use stats::interval::Ranks;
@@ -71,7 +71,7 @@ pub struct Readings {
     lasted: Sample,
     whole_records: u64,
     cut_off_records: u64,
-    /// Client records of which nobody knows how they ended.
+    /// Client records whose end is unknown.
     endless_records: u64,
 }
 

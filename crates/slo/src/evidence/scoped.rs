@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::indicator::Indicator;
 use super::super::objective::{ColdStarts, Objective};
 use super::super::outcome::admits;
-use super::question;
+use super::question::question;
 use model::{Dimension, Interval, Labels, ResultClass, State};
 use stats::Contents;
 use stats::cell::CellKey;

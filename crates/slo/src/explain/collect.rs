@@ -1,6 +1,6 @@
 //! Taking what an explanation needs from the rows of a window, one by one.
 
-use super::{Pair, Split, Splits, Unread};
+use super::split::{Pair, Split, Splits, Unread};
 use crate::evidence::question;
 use crate::objective::Objective;
 use crate::outcome::{admits, is_settled_record, outcome};
@@ -30,7 +30,7 @@ impl<'a> Collector<'a> {
         Some(Self { pair, objectives, dictionary, scope, tellers, found })
     }
 
-    /// Takes one request.
+    /// Adds a request where the conditions cover it.
     pub fn add(&mut self, observation: &Observation) {
         let Some(labels) = self.dictionary.get(&observation.labels) else { return };
         if observation.result != Some(ResultClass::Ok) {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use model::UnixNanos;
+use model::{Interval, UnixNanos};
 
 /// A request of these parts, the queue third.
 fn split(parts: [f64; PARTS]) -> Split {

@@ -33,7 +33,7 @@ pub enum DecodeError {
 }
 
 impl Digest {
-    /// Appends the stored form.
+    /// Appends the stored form to a buffer.
     pub fn encode(&self, into: &mut Vec<u8>) {
         let centroids = self.0.centroids();
         into.put_u8(VERSION);
