@@ -3,7 +3,6 @@
 //! Request metrics count first joins only (design, section 8), so that they never fall and may be summed over processes.
 
 mod form;
-mod health;
 mod labels;
 mod objectives;
 mod phases;
@@ -14,7 +13,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use prometheus_client::encoding::{prometheus_text, text};
 
 pub use form::Form;
@@ -28,14 +26,13 @@ use model::UnixNanos;
 /// Renders all metrics of the process.
 #[derive(Clone)]
 pub struct Exposition {
-    health: PrometheusHandle,
     requests: Arc<RequestMetrics>,
 }
 
 impl Exposition {
-    /// Of the process's own health and of the requests that it joins.
-    pub fn new(health: PrometheusHandle, requests: Arc<RequestMetrics>) -> Self {
-        Self { health, requests }
+    /// Of the requests that a process joins, and of what stands in their registry beside them.
+    pub fn new(requests: Arc<RequestMetrics>) -> Self {
+        Self { requests }
     }
 
     /// One valid document in the given form, as of `now`.
@@ -43,18 +40,11 @@ impl Exposition {
     /// # Errors
     /// Where a metric cannot write itself, which none of ours does.
     pub fn render(&self, form: Form, now: UnixNanos) -> Result<String, std::fmt::Error> {
-        let health = self.health.render();
         self.requests.read(now, |registry| {
             let mut document = String::new();
             match form {
-                Form::Text => {
-                    document.push_str(&health);
-                    prometheus_text::encode(&mut document, registry)?;
-                }
-                Form::OpenMetrics => {
-                    health::as_open_metrics(&health, &mut document);
-                    text::encode(&mut document, registry)?;
-                }
+                Form::Text => prometheus_text::encode(&mut document, registry)?,
+                Form::OpenMetrics => text::encode(&mut document, registry)?,
             }
             Ok(document)
         })

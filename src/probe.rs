@@ -16,10 +16,11 @@ mod tls;
 mod usage;
 mod watch;
 
-pub use client::{Client, HttpVersion, Limits, Trust};
+pub use client::{Client, Limits};
 pub use exchange::{Request, identity};
 pub use failure::{Failure, SetupError};
 pub use observation::Observation;
 pub use rules::{DoneRule, NoPointer, Rules, Sequence, TokenKind, pointer};
+pub use tls::{HttpVersion, Trust};
 pub use usage::Usage;
 pub use watch::{Class, Seen};

@@ -1,18 +1,18 @@
 //! The own health of the process: logs and metrics.
 
 mod help;
+mod recorder;
 
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics::SetRecorderError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::LogFormat;
+pub use recorder::HealthMetrics;
 
-/// Buckets of every `…_seconds` histogram: from a fast commit to the longest wait of a sender.
-const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+use crate::config::LogFormat;
 
 /// Sends logs to stderr. `RUST_LOG` says what is logged, `otherwise` does where that is not set. A second call changes
 /// nothing.
@@ -28,27 +28,14 @@ pub fn init_logs(format: LogFormat, otherwise: &str) {
     }
 }
 
-/// Installs the recorder of metrics, once a process, and returns what renders them.
+/// Installs the recorder of metrics, once a process, and returns it.
 ///
 /// # Errors
 /// Where another recorder is installed.
-pub fn init_metrics() -> Result<PrometheusHandle, &'static BuildError> {
-    static HANDLE: LazyLock<Result<PrometheusHandle, BuildError>> = LazyLock::new(|| {
-        let builder = PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?;
-        builder.install_recorder().inspect(|_| help::describe())
+pub fn init_metrics() -> Result<HealthMetrics, &'static SetRecorderError<HealthMetrics>> {
+    static INSTALLED: LazyLock<Result<HealthMetrics, SetRecorderError<HealthMetrics>>> = LazyLock::new(|| {
+        let health = HealthMetrics::default();
+        metrics::set_global_recorder(health.clone()).map(|()| health)
     });
-    HANDLE.as_ref().map(PrometheusHandle::clone)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_counted_in_buckets() {
-        init_metrics().expect("the only recorder");
-        metrics::histogram!("tracejoin_test_seconds").record(0.003);
-        let text = init_metrics().expect("the same recorder").render();
-        assert!(text.contains("tracejoin_test_seconds_bucket{le=\"0.005\"} 1"), "{text}");
-    }
+    INSTALLED.as_ref().map(HealthMetrics::clone)
 }

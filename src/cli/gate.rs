@@ -156,7 +156,7 @@ impl Reports {
 
     fn write(self, answer: &GateAnswer) -> anyhow::Result<()> {
         if let Some(mut file) = self.junit {
-            file.write_all(&junit::report(answer)?).context("cannot write the JUnit report")?;
+            file.write_all(junit::report(answer)?.as_bytes()).context("cannot write the JUnit report")?;
         }
         if let Some(mut file) = self.markdown {
             file.write_all(markdown::summary(answer).as_bytes()).context("cannot write the summary")?;

@@ -75,7 +75,7 @@ impl Server {
     /// # Errors
     /// Where a part cannot be started; each says what to change.
     pub async fn start(settings: &Settings, dialects: Arc<Dialects>) -> anyhow::Result<Self> {
-        let recorder = telemetry::init_metrics()?;
+        let health = telemetry::init_metrics()?;
         let doors = Doors::bind(&settings.listen).await?;
         let addresses = doors.addresses()?;
         let archive = open_archive(&settings.archive)?;
@@ -95,7 +95,8 @@ impl Server {
         let catalogue = Arc::new(Catalogue::new(store.clone()));
         catalogue.refresh().await.context("cannot read the objectives")?;
         let verdicts = Arc::new(LatestVerdicts::default());
-        let requests = Arc::new(request_metrics(settings, Arc::clone(&catalogue), Arc::clone(&verdicts)));
+        let requests = request_metrics(settings, Arc::clone(&catalogue), Arc::clone(&verdicts));
+        let requests = Arc::new(requests.with_health(health));
         let sources = Sources {
             traces: Arc::new(StoredTraces::new(store.clone(), rules.clone())),
             windows: Arc::new(Reader::new(store.clone())),
@@ -106,7 +107,7 @@ impl Server {
             alerts: Arc::new(store.clone()),
             readiness: Arc::new(StoreReadiness::new(store.clone(), archive.clone(), catalogue.clone(), stop.clone())),
             replays: Arc::new(DryRuns::new(store.clone())),
-            exposition: Exposition::new(recorder.clone(), Arc::clone(&requests)),
+            exposition: Exposition::new(Arc::clone(&requests)),
         };
         let mut intake = Ingest::new(store.clone(), limits, dialects);
         if let Some(archive) = &archive {
@@ -124,7 +125,6 @@ impl Server {
         let stopping = stop.clone();
         workers.spawn(async move { catalogue.run(stopping).await });
         workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));
-        workers.spawn(upkeep::drain_metrics(recorder, stop.clone()));
         Ok(Self { addresses, store, database, archive, stop, listeners, workers })
     }
 

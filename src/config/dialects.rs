@@ -11,9 +11,6 @@ use normalise::Dialects;
 use normalise::dialect;
 use normalise::rules::{OwnDialect, Rule};
 
-/// The key under which a configuration file holds dialects; every other key is a setting.
-pub const KEY: &str = "dialects";
-
 /// Why the dialects of a configuration file cannot be used.
 #[derive(Debug, Error)]
 pub enum DialectError {
@@ -72,7 +69,7 @@ pub fn read(path: &Path) -> Result<Dialects, DialectError> {
 }
 
 fn of_table(table: &mut Table, path: &Path) -> Result<Dialects, DialectError> {
-    let written = match table.remove(KEY) {
+    let written = match table.remove(file::DIALECTS) {
         None => return Ok(Dialects::default()),
         Some(Value::Array(written)) => written,
         Some(_) => {

@@ -7,7 +7,8 @@ use clap::{Arg, Command};
 use thiserror::Error;
 use toml::{Table, Value};
 
-use super::dialects;
+/// The key under which a configuration file holds dialects; every other key is a setting.
+pub(super) const DIALECTS: &str = "dialects";
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
@@ -65,7 +66,7 @@ pub enum FileError {
 /// [`FileError`], also for a value that would be overridden.
 pub fn flags(path: &Path, command: &Command, is_set: impl Fn(&str) -> bool) -> Result<Vec<OsString>, FileError> {
     let mut table = table(path)?;
-    table.remove(dialects::KEY);
+    table.remove(DIALECTS);
     let mut all = Vec::new();
     let mut kept = Vec::new();
     for (key, value) in &table {

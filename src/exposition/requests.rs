@@ -12,6 +12,7 @@ use super::labels::{Cap, Combination, Exemplar, With};
 use super::objectives::ObjectiveMetrics;
 use super::phases::{self, PHASES, TimesFamily};
 use crate::store::RequestRow;
+use crate::telemetry::HealthMetrics;
 use crate::workers::join::JoinObserver;
 use model::{Flag, Labels, Observation, State, TraceId, UnixNanos};
 use stats::cell::{has_record, told};
@@ -50,6 +51,13 @@ impl RequestMetrics {
         };
         metrics.register();
         metrics
+    }
+
+    /// Adds the own health of the process to what is read.
+    #[must_use]
+    pub fn with_health(mut self, health: HealthMetrics) -> Self {
+        self.registry.register_collector(Box::new(health));
+        self
     }
 
     fn register(&mut self) {

@@ -1,6 +1,5 @@
 //! What all requests of one probe have in common.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,29 +8,7 @@ use rustls::ClientConfig;
 
 use super::failure::SetupError;
 use super::rules::Rules;
-use super::tls;
-
-/// Whose certificates are taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
-    /// Those that the system trusts.
-    System,
-    /// These too.
-    File(PathBuf),
-    /// Anyone's.
-    Anyone,
-}
-
-/// Which version of HTTP is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpVersion {
-    /// What TLS negotiates; HTTP/1.1 without TLS.
-    Negotiated,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2, without TLS by prior knowledge.
-    Http2,
-}
+use super::tls::{self, HttpVersion, Trust};
 
 /// When to give up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

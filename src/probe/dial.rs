@@ -18,8 +18,9 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::client::{Client, HttpVersion};
+use super::client::Client;
 use super::failure::Failure;
+use super::tls::HttpVersion;
 use model::{Nanos, Setup};
 
 /// How long one address may take before the next is tried beside it (RFC 8305).

@@ -1,6 +1,6 @@
-//! Whom the client trusts.
+//! Which servers the client trusts, and which version of HTTP it offers them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,8 +9,29 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::client::{HttpVersion, Trust};
 use super::failure::SetupError;
+
+/// Whose certificates are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the system trusts.
+    System,
+    /// These too.
+    File(PathBuf),
+    /// Anyone's.
+    Anyone,
+}
+
+/// Which version of HTTP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// What TLS negotiates; HTTP/1.1 without TLS.
+    Negotiated,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2,
+}
 
 /// The configuration of a client.
 ///

@@ -75,19 +75,24 @@ impl SaidOnce {
 
 #[cfg(test)]
 mod tests {
-    use metrics_exporter_prometheus::PrometheusBuilder;
+    use prometheus_client::encoding::prometheus_text;
+    use prometheus_client::registry::Registry;
 
     use super::*;
+    use crate::telemetry::HealthMetrics;
 
     #[test]
     fn what_is_counted_is_told_by_transport_and_reason() {
-        let recorder = PrometheusBuilder::new().build_recorder();
+        let recorder = HealthMetrics::default();
         metrics::with_local_recorder(&recorder, || {
             Transport::OtlpGrpc.accepted(1000, 5, 2);
             Transport::OtlpGrpc.accepted(24, 1, 0);
             Transport::Records.refused("too_large");
         });
-        let text = recorder.handle().render();
+        let mut registry = Registry::with_prefix("tracejoin");
+        registry.register_collector(Box::new(recorder));
+        let mut text = String::new();
+        prometheus_text::encode(&mut text, &registry).expect("written");
         for line in [
             r#"tracejoin_receive_requests_total{transport="otlp_grpc"} 2"#,
             r#"tracejoin_receive_bytes_total{transport="otlp_grpc"} 1024"#,

@@ -161,7 +161,7 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let readiness = Obstacles(obstacles.iter().map(|reason| (*reason).to_owned()).collect());
     let health = crate::telemetry::init_metrics().expect("the only recorder");
     let objectives = ObjectiveMetrics::new(Box::new(Vec::new), Arc::default());
-    let exposition = Exposition::new(health, Arc::new(RequestMetrics::new(1_000, objectives)));
+    let exposition = Exposition::new(Arc::new(RequestMetrics::new(1_000, objectives).with_health(health)));
     let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
     let limits = Arc::new(Limits::default());
     let budget = Budget::new(&limits);

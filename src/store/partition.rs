@@ -4,62 +4,14 @@ use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
 
-use super::error::StoreError;
-use super::pool::Store;
-use super::slo_minute;
-use model::{Nanos, UnixNanos};
+use model::UnixNanos;
 
 /// The tables with partitions that are kept for the retention of rows, and the one that is kept longer.
-const ROW_TABLES: [&str; 2] = ["arrival", "request"];
-const ROLLUP_TABLES: [&str; 1] = ["rollup"];
+pub(super) const ROW_TABLES: [&str; 2] = ["arrival", "request"];
+pub(super) const ROLLUP_TABLES: [&str; 1] = ["rollup"];
 
-/// Advisory locks of ours; the number is arbitrary but must not change.
+/// An advisory lock of ours; the number is arbitrary but must not change. 0x…02 is taken by maintenance.
 const PARTITION_LOCK: i64 = 0x7472_6163_6501;
-const MAINTENANCE_LOCK: i64 = 0x7472_6163_6502;
-
-/// What a maintenance run did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Maintenance {
-    /// Partitions made.
-    pub created: Vec<String>,
-    /// Partitions dropped, their retention being over.
-    pub dropped: Vec<String>,
-    /// Label tuples that nothing has named for longer than anything is kept.
-    pub tuples_removed: u64,
-    /// Counts by minute that are older than they are kept.
-    pub minutes_removed: u64,
-}
-
-impl Store {
-    /// Makes the partitions of the coming days, drops those past retention, and forgets unused label tuples and old
-    /// counts. One instance does it at a time; the others find nothing to do.
-    ///
-    /// # Errors
-    /// [`StoreError::Database`]; the next run takes up what is left.
-    pub async fn maintain(&self, now: UnixNanos) -> Result<Maintenance, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        let created = ensure(&mut connection, now).await?;
-        let mine: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
-            .bind(MAINTENANCE_LOCK)
-            .fetch_one(&mut *connection)
-            .await?;
-        if !mine {
-            return Ok(Maintenance { created, ..Maintenance::default() });
-        }
-        // The lock belongs to the session: whatever happens, the session ends with this function.
-        connection.close_on_drop();
-        let kept = self.options.retention.max(self.options.rollup_retention);
-        let mut dropped = drop_expired(&mut connection, &ROW_TABLES, now - Nanos::from(self.options.retention)).await?;
-        dropped.extend(drop_expired(&mut connection, &ROLLUP_TABLES, now - Nanos::from(kept)).await?);
-        let unused_since = (now - Nanos::from(kept)).to_datetime().date_naive();
-        let removed = sqlx::query("delete from dimension where last_used < $1")
-            .bind(unused_since)
-            .execute(&mut *connection)
-            .await?;
-        let minutes_removed = slo_minute::drop_old(&mut connection, now).await?;
-        Ok(Maintenance { created, dropped, tuples_removed: removed.rows_affected(), minutes_removed })
-    }
-}
 
 /// Makes the partitions from yesterday to the day after tomorrow that are missing. Returns their names.
 pub(super) async fn ensure(connection: &mut PgConnection, now: UnixNanos) -> Result<Vec<String>, sqlx::Error> {
@@ -107,7 +59,8 @@ fn end_of(name: &str) -> Option<DateTime<Utc>> {
     Some((day + Days::new(1)).and_time(NaiveTime::MIN).and_utc())
 }
 
-async fn drop_expired(
+/// Drops the partitions of these tables that hold nothing from `keep_from` on. Returns their names.
+pub(super) async fn drop_expired(
     connection: &mut PgConnection,
     tables: &[&str],
     keep_from: UnixNanos,

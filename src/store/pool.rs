@@ -1,51 +1,20 @@
-//! Connecting, and what every session is told.
+//! Connecting to the database, and what all of the store shares.
 
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{Connection, raw_sql};
 
 use super::arrival::Arrival;
 use super::dimension::Dictionary;
 use super::error::{StoreError, SubmitError};
+use super::options::StoreOptions;
 use super::partition;
+use super::session::prepare_session;
 use super::writer::Writer;
 use model::UnixNanos;
-
-/// What the store is told to do and to bound.
-#[derive(Debug, Clone)]
-pub struct StoreOptions {
-    /// Quiet time after the last arrival of a trace before it is joined.
-    pub settle: Duration,
-    /// Whether a server that does not write through to disk is accepted.
-    pub allow_fsync_off: bool,
-    /// How long arrivals and requests are kept, by the time of their arrival.
-    pub retention: Duration,
-    /// How long rollups are kept: label tuples are kept as long.
-    pub rollup_retention: Duration,
-    /// Connections for reading and joining; the writers have two of their own.
-    pub max_connections: u32,
-    /// How many bytes may wait for their commit.
-    pub queue_bytes: usize,
-    /// How many label tuples are told apart; what comes beyond shares one overflow bucket.
-    pub max_dimension_tuples: u32,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            settle: Duration::from_secs(15),
-            allow_fsync_off: false,
-            retention: Duration::from_secs(7 * 86_400),
-            rollup_retention: Duration::from_secs(90 * 86_400),
-            max_connections: 8,
-            queue_bytes: 64 << 20,
-            max_dimension_tuples: 10_000,
-        }
-    }
-}
 
 /// The database. Cheap to clone.
 #[derive(Clone)]
@@ -113,15 +82,6 @@ impl Store {
     pub async fn close(&self) {
         self.pool.close().await;
     }
-}
-
-/// What every session needs, whatever the server's or the role's defaults are.
-pub(super) async fn prepare_session(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    // An acknowledgement promises durability. Statements here are short: compiling them costs more than it saves. A
-    // claim whose process hangs must not hold its bucket for ever.
-    let settings = "set synchronous_commit = on; set jit = off; set idle_in_transaction_session_timeout = '60s'";
-    raw_sql(settings).execute(connection).await?;
-    Ok(())
 }
 
 async fn check_server(connection: &mut PgConnection, allow_fsync_off: bool) -> Result<(), StoreError> {

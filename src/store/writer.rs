@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use self::task::WriterTask;
 use super::arrival::Arrival;
 use super::error::SubmitError;
-use super::pool::StoreOptions;
+use super::options::StoreOptions;
 
 /// Two keep the disk busy while the next group is encoded; more would only make smaller groups.
 const WRITERS: usize = 2;

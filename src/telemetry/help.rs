@@ -1,6 +1,4 @@
-//! What each metric of the process's own health means, told in one place, so that none goes without.
-
-use metrics::{describe_counter, describe_gauge, describe_histogram};
+//! What each metric of the process's own health means, in one place, so that none goes without.
 
 const COUNTERS: &[(&str, &str)] = &[
     ("tracejoin_alert_notifications_total", "Changes of alerts told, and attempts that failed, by receiver and result"),
@@ -44,9 +42,8 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     ("tracejoin_slo_round_seconds", "Time to judge every objective once"),
 ];
 
-/// Tells the recorder of this process what its metrics mean; called once it is installed.
-pub(super) fn describe() {
-    COUNTERS.iter().for_each(|(name, help)| describe_counter!(*name, *help));
-    GAUGES.iter().for_each(|(name, help)| describe_gauge!(*name, *help));
-    HISTOGRAMS.iter().for_each(|(name, help)| describe_histogram!(*name, *help));
+/// The help text of a metric, by its whole name.
+pub(super) fn of(name: &str) -> Option<&'static str> {
+    let all = COUNTERS.iter().chain(GAUGES).chain(HISTOGRAMS);
+    all.copied().find_map(|(known, help)| (known == name).then_some(help))
 }

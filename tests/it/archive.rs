@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use flate2::read::MultiGzDecoder;
 use serde_json::{Value, json};
 
-use crate::cases::compare;
 use crate::common::{PATIENCE, Server};
 use crate::events::{done, fresh_id, log, truncated, wants, whole};
+use crate::expectation::differences;
 
 /// Runs `recompute` and returns its counts and whether it succeeded.
 async fn recompute(server: &Server, words: &[&str]) -> (bool, Value) {
@@ -79,7 +79,7 @@ async fn archived_lines_make_the_same_request_wherever_they_are_sent() {
 
     let there = json!({"read": 4, "accepted": 0, "duplicates": 4, "results": null, "rejected": {}});
     assert_eq!(recompute(&server, &[folder]).await, (true, there));
-    assert_eq!(compare(&closed, &server.get(&path).await.1, ""), [""; 0], "nothing has changed");
+    assert_eq!(differences(&closed, &server.get(&path).await.1), [""; 0], "nothing has changed");
     assert_eq!(wait_for_lines(dir.path(), 4).await, text, "what was there already is not archived again");
 
     // SIGKILL: what was written stays readable, and another database gets the same request from it.

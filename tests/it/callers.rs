@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::compare;
 use crate::common::Server;
+use crate::expectation::differences;
 
 /// A call of 120 ms that lasts until the body, and the server's 100 ms that answer it on another clock.
 fn spans(trace_id: &str, start: i64) -> Value {
@@ -26,7 +26,7 @@ async fn a_callers_span_stands_for_a_record_until_one_comes() {
     let server = Server::start().await;
     let trace_id = uuid::Uuid::new_v4().simple().to_string();
     let path = format!("/api/v1/traces/{trace_id}");
-    let wants = |wanted: Value| move |answer: &Value| compare(&wanted, answer, "");
+    let wants = |wanted: Value| move |answer: &Value| differences(&wanted, answer);
     server.export(&spans(&trace_id, chrono::Utc::now().timestamp_nanos_opt().expect("this century"))).await;
     // A record may still come.
     server.wait_for(&path, wants(json!({"state": "pending", "client": {"source": "span"}}))).await;

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
 
+use crate::expectation;
+
 const TRACE: &str = "000000000000000000000000000000f1";
 
 /// A case: what arrives, and what is part of the answer.
@@ -131,46 +133,6 @@ fn answer(case: &Case, backwards: bool) -> Value {
     serde_json::to_value(TraceAnswer::of(&shown).expect("something to show")).expect("JSON")
 }
 
-/// What differs between what is wanted and what came. `flags` is compared whole, `flags_include` and `flags_exclude` in
-/// part; objects are compared by the keys that are wanted.
-fn differences(want: &Value, got: &Value, path: &str, found: &mut Vec<String>) {
-    match want {
-        Value::Object(want) => {
-            for (key, want) in want {
-                let flags = got["flags"].as_array().cloned().unwrap_or_default();
-                let named = want.as_array().into_iter().flatten();
-                match key.as_str() {
-                    "flags_include" => found.extend(
-                        named.filter(|flag| !flags.contains(flag)).map(|flag| format!("no flag {flag} in {flags:?}")),
-                    ),
-                    "flags_exclude" => {
-                        found.extend(named.filter(|flag| flags.contains(flag)).map(|flag| format!("flag {flag}")))
-                    }
-                    _ if got.get(key).is_none() => found.push(format!("{path}.{key} is not there")),
-                    _ => differences(want, &got[key], &format!("{path}.{key}"), found),
-                }
-            }
-        }
-        Value::Array(wanted) if wanted.iter().any(Value::is_object) => {
-            let got = got.as_array().cloned().unwrap_or_default();
-            if got.len() != wanted.len() {
-                found.push(format!("{path} has {} members", got.len()));
-            }
-            for (at, (want, got)) in wanted.iter().zip(&got).enumerate() {
-                differences(want, got, &format!("{path}[{at}]"), found);
-            }
-        }
-        Value::Number(number) if got.is_number() => {
-            let (want, got) = (number.as_f64().expect("a number"), got.as_f64().expect("a number"));
-            if (want - got).abs() > 1e-9 * want.abs().max(1.0) {
-                found.push(format!("{path} is {got}, want {want}"));
-            }
-        }
-        _ if want != got => found.push(format!("{path} is {got}, want {want}")),
-        _ => {}
-    }
-}
-
 /// Server phases, unknown counted as 0, are the server's total; those up to the first token its TTFT.
 fn sums(got: &Value, found: &mut Vec<String>) {
     for (split, whole) in [("phases", "total_ms"), ("ttft", "ttft_ms")] {
@@ -190,8 +152,7 @@ fn check(text: &str) {
     for case in cases(text) {
         for backwards in [false, true] {
             let got = answer(&case, backwards);
-            let mut found = Vec::new();
-            differences(&case.want, &got, "", &mut found);
+            let mut found = expectation::differences(&case.want, &got);
             sums(&got, &mut found);
             if !found.is_empty() {
                 failed.push(format!("{} (backwards: {backwards}): {}", case.name, found.join("; ")));

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::compare;
 use crate::common::Server;
+use crate::expectation::differences;
 
 pub fn fresh_id() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
 pub fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
-    move |answer| compare(&wanted, answer, "")
+    move |answer| differences(&wanted, answer)
 }
 
 /// The lines of case `event-log`; only the first tells the trace.
@@ -124,7 +124,7 @@ async fn a_live_log_goes_through_all_its_states() {
     // The list, which is read from rows, shows it too.
     let listed = json!({"state": "pending", "trace_id": trace_id, "flags_include": ["suspected_hang"]});
     let list = "/api/v1/requests?from=-1h&result=all&order=-ttft_ms";
-    server.wait_for(list, |answer| compare(&listed, &answer["requests"][0], "")).await;
+    server.wait_for(list, |answer| differences(&listed, &answer["requests"][0])).await;
 
     server.log(&lines[2..]).await;
     let mut closed = truncated();
@@ -191,7 +191,7 @@ async fn a_log_that_never_tells_its_trace_is_a_request_of_its_own() {
     server.log(&lines).await;
     let path = "/api/v1/requests?from=-1h&order=-duration_ms";
     let listed = json!({"state": "client_only", "request_id": request_id, "flags_include": ["trace_id_unknown"]});
-    server.wait_for(path, |answer| compare(&listed, &answer["requests"][0], "")).await;
+    server.wait_for(path, |answer| differences(&listed, &answer["requests"][0])).await;
     let (_, list) = server.get(path).await;
     let trace_id = list["requests"][0]["trace_id"].as_str().expect("the id that stands for the request id");
     server.wait_for(&format!("/api/v1/traces/{trace_id}"), wants(whole())).await;

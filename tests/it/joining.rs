@@ -27,7 +27,7 @@ fn fresh_id() -> String {
 }
 
 fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
-    move |answer| crate::cases::compare(&wanted, answer, "")
+    move |answer| crate::expectation::differences(&wanted, answer)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tracejoin::receive::otlp::json as otlp_json;
 use tracejoin::serve::trace::{Explained, TraceAnswer};
 
-use crate::cases::compare;
+use crate::expectation::differences;
 
 /// What was received of one trace.
 fn inputs(recording: &Value, trace_id: TraceId) -> TraceInputs {
@@ -41,7 +41,7 @@ fn check(text: &str) {
         let explained = explain(inputs, Progress::FINAL, &dialect::read).shown().into_iter();
         let shown: Vec<Explained> = explained.map(|joined| Explained::of(joined, 1)).collect();
         let got = serde_json::to_value(TraceAnswer::of(&shown).expect("something to show")).expect("JSON");
-        let faults = compare(wanted, &got, "");
+        let faults = differences(wanted, &got);
         assert!(faults.is_empty(), "{}, {trace_id}: {}\n{got:#}", recording["recorded"], faults.join("; "));
     }
 }

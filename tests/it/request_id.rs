@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::compare;
 use crate::common::Server;
+use crate::expectation::differences;
 
 fn fresh_id() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
 fn wants(wanted: Value) -> impl Fn(&Value) -> Vec<String> {
-    move |answer| compare(&wanted, answer, "")
+    move |answer| differences(&wanted, answer)
 }
 
 /// A gateway's entry span of 100 ms with 60 ms of generation, under a trace id that the client does not know.

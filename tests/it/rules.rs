@@ -37,9 +37,13 @@ async fn rules_decide_in_the_answer_and_in_the_stored_row() {
                         "provider_ms": 0, "upstream_envelope_ms": 20, "unattributed_ms": 20});
     let wanted = json!({"state": "matched", "span_count": 4, "phases": phases, "dimensions": {"pool": "a100"},
                         "phase_sources": {"gpu_queue": ["acme: request", "acme: slot"]}});
-    server.wait_for(&format!("/api/v1/traces/{trace_id}"), |answer| crate::cases::compare(&wanted, answer, "")).await;
+    server
+        .wait_for(&format!("/api/v1/traces/{trace_id}"), |answer| crate::expectation::differences(&wanted, answer))
+        .await;
     let rows = "/api/v1/requests?run=rules&from=-1h&order=-gpu_queue_ms";
-    server.wait_for(rows, |answer| crate::cases::compare(&json!({"phases": phases}), &answer["requests"][0], "")).await;
+    server
+        .wait_for(rows, |answer| crate::expectation::differences(&json!({"phases": phases}), &answer["requests"][0]))
+        .await;
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From everything that is known of a trace to its joined requests.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::check::{self, Difference};
 use super::claim::{Claim, claims};
@@ -11,7 +12,7 @@ use super::inputs::TraceInputs;
 use super::labels;
 use super::rates::rates;
 use super::server_side::{self, ServerPart};
-use super::tree::Forest;
+use super::tree::{Forest, Place};
 use super::view::{self, ExplainedSpan, ExplainedTiming, PhaseSources};
 use model::reading::Reading;
 use model::{
@@ -145,8 +146,7 @@ pub fn assemble(
         .map(|(claim, own, part)| {
             let spans = match (&part, claim.entry) {
                 (Some(part), Entry::Span(entry)) if !alone => {
-                    let below = forest.subtree(entry).into_iter().filter(|place| held.contains(place));
-                    view::spans(&forest, below, Some(part))
+                    view::spans(&forest, shown_below(&forest, entry, &held).into_iter(), Some(part))
                 }
                 (part, _) if alone => view::spans(&forest, held.clone(), part.as_ref()),
                 _ => Vec::new(),
@@ -157,6 +157,18 @@ pub fn assemble(
         })
         .collect();
     Explained { requests, stray: None, open_since: None, server_ids }
+}
+
+/// The spans of a request among several: those below its entry, and what is passed over there for its invalid clock.
+fn shown_below(forest: &Forest, entry: Place, held: &Range<Place>) -> Vec<Place> {
+    let mut below: Vec<Place> = forest.subtree(entry).into_iter().filter(|place| held.contains(place)).collect();
+    let known: BTreeSet<Place> = below.iter().copied().collect();
+    let is_passed_over = |place: &Place| {
+        let node = forest.node(*place);
+        node.interval.is_none() && node.parent.is_some_and(|parent| known.contains(&parent))
+    };
+    below.extend(held.clone().filter(is_passed_over));
+    below
 }
 
 /// How many request ids of a server's part are kept.
@@ -201,7 +213,7 @@ fn has_detached(forest: &Forest, parts: &[(Claim, Flags, Option<ServerPart>)]) -
         let node = forest.node(place);
         // What a caller does beside this request is no server's.
         let tells = (node.reading.phase.is_some() || !node.reading.laid.is_empty()) && !callers.contains(&node.domain);
-        !placed[place] && (node.is_server() || node.is_engine() || tells)
+        !placed[place] && node.interval.is_some() && (node.is_server() || node.is_engine() || tells)
     })
 }
 

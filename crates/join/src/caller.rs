@@ -1,7 +1,7 @@
 //! The caller's own spans as its observation, where no client record came.
 
 use super::entry::{Entry, Servers};
-use super::server_time::server_time;
+use super::server_time::{ClientTime, server_time};
 use super::tree::{Forest, Node, Place};
 use model::reading::{ClientEnd, Role};
 use model::{ClientRecord, Flags, Interval, ResultClass, SpanKind, TraceId};
@@ -58,7 +58,7 @@ fn observation(forest: &Forest, servers: &Servers, trace_id: TraceId, call: Plac
 /// Whether the call lasted as long as the server did. A shorter one did not wait for the answer's end, whatever its
 /// instrumentation does by default.
 fn outlasts(forest: &Forest, call: Interval, entry: Place) -> bool {
-    let at = server_time(forest, entry, Some(call.length()), &mut Flags::default());
+    let at = server_time(forest, entry, Some(ClientTime::of_call(call.length())), &mut Flags::default());
     at.is_none_or(|at| call.length() >= at.length())
 }
 

@@ -1,6 +1,7 @@
 //! The differences between client and server, and whether they can be believed (design, section 6).
 
 use super::server_side::ServerPart;
+use super::tolerance::tolerance;
 use model::{ClientRecord, Flag, Flags, Nanos, TtftPhases};
 
 /// What client and server measured apart from one another.
@@ -55,6 +56,5 @@ fn first_token(record: &ClientRecord, server: &ServerPart, flags: &mut Flags) ->
 /// Below −max(1 ms, 0.02 % of the client's time) a difference is a fault of boundaries, units or correlation; inside of
 /// that it is the coarseness of the clocks.
 fn is_negative(difference: Nanos, client: Nanos) -> bool {
-    const MILLISECOND: i64 = 1_000_000;
-    difference.0 < -MILLISECOND.max(client.0 / 5_000)
+    difference < Nanos::ZERO - tolerance(client)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use model::ReceivedRecord;
-use model::{ClientRecord, Dimensions, SpanId, UnixNanos};
+use model::{ClientRecord, Dimensions, Nanos, SpanId, UnixNanos};
 
 /// The records of one identity.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,11 +36,19 @@ pub fn claimants(mut records: Vec<ReceivedRecord>) -> Vec<Claimant> {
     let mut held = HashSet::new();
     for ReceivedRecord { record, .. } in records {
         if held.insert(written(&measured(&record))) {
+            let record = with_duration(record);
             by_identity.entry(record.span_id).or_default().push(record);
         }
     }
     let claimant = |(span_id, records)| Claimant { span_id, records, open_since: None, from_log: false };
     by_identity.into_iter().map(claimant).collect()
+}
+
+/// A record that gives wall time and setup gives its duration by them (design, section 2).
+fn with_duration(mut record: ClientRecord) -> ClientRecord {
+    let sending = record.wall.zip(record.setup.total()).map(|(wall, setup)| wall - setup);
+    record.duration = record.duration.or(sending.filter(|duration| *duration > Nanos::ZERO));
+    record
 }
 
 /// A record as a text, which orders and tells apart what has no order of its own.

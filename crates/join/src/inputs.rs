@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::request_id_pairing;
+use super::sides::owner_of_lines;
 use model::{Fragment, TraceId, UnixNanos};
 use model::{ReceivedLog, ReceivedRecord, TraceArrivals};
 
@@ -70,7 +70,7 @@ impl TraceInputs {
 
     /// From what the store holds. Lines that came under a request id alone and belong to another trace are left out.
     pub fn from_arrivals(trace_id: TraceId, mut arrivals: TraceArrivals, span_limit: usize) -> Self {
-        if request_id_pairing::owner_of_lines(trace_id, &arrivals) != trace_id {
+        if owner_of_lines(trace_id, &arrivals) != trace_id {
             arrivals.logs.clear();
         }
         Self {

@@ -29,7 +29,7 @@ pub fn server_details(forest: &Forest, entry: Place, painting: &Painting) -> Ser
     let mut level = vec![entry];
     for depth in 0.. {
         let painted = level.iter().filter(|place| painting.shift(**place).is_some());
-        ranked.extend(painted.map(|place| (rank(forest, *place, depth), *place)));
+        ranked.extend(painted.map(|place| (rank(forest, painting, *place, depth), *place)));
         level = level.iter().flat_map(|place| forest.node(*place).children.iter().copied()).collect();
         if level.is_empty() {
             break;
@@ -52,9 +52,11 @@ pub fn server_details(forest: &Forest, entry: Place, painting: &Painting) -> Ser
 
 type Rank = (bool, Reverse<usize>, Reverse<Option<UnixNanos>>, SpanId);
 
-fn rank(forest: &Forest, place: Place, depth: usize) -> Rank {
+fn rank(forest: &Forest, painting: &Painting, place: Place, depth: usize) -> Rank {
     let span = &forest.node(place).span;
-    (span.error, Reverse(depth), Reverse(span.end), span.span_id)
+    // By the clock of the entry span: readings of two machines are never compared.
+    let end = span.end.zip(painting.shift(place)).map(|(end, shift)| end + shift);
+    (span.error, Reverse(depth), Reverse(end), span.span_id)
 }
 
 /// The labels that a client's record tells.

@@ -23,9 +23,11 @@ mod rules;
 mod server_side;
 mod server_time;
 mod sibling;
+mod sides;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod tolerance;
 mod trace;
 mod tree;
 mod view;
@@ -33,10 +35,9 @@ mod view;
 pub use across::explain;
 pub use assemble::{Explained, Joined, Progress};
 pub use inputs::{Partner, TraceInputs};
-pub use request_id_pairing::{
-    Lookup, Pairing, RequestIdPairing, SERVERS_ENOUGH, client_ids, has_client, is_linked, owner_of_lines,
-};
+pub use request_id_pairing::{Lookup, Pairing, RequestIdPairing, SERVERS_ENOUGH, client_ids, has_client, is_linked};
 pub use response_metrics::Placement;
 pub use rules::{JoinRules, ReadSpan};
+pub use sides::owner_of_lines;
 pub use trace::{JoinedTrace, TraceRelations, join_trace};
 pub use view::{ExplainedSpan, ExplainedTiming, PhaseSources};

@@ -1,8 +1,8 @@
 //! Painting: how a server's spans become phases (design, section 3, rules 4 to 9).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::sibling::is_call;
+use super::sibling::{is_call, overhang};
 use super::timeline::{Paint, Timeline, union};
 use super::tree::{Forest, Place};
 use model::reading::{Anchor, Role, SubPhase};
@@ -94,7 +94,7 @@ impl Painting {
 /// entry's own phase lasts as long.
 pub fn paint(forest: &Forest, entry: Place, server: Option<Interval>, flags: &mut Flags) -> Painting {
     let shifts = HashMap::from([(entry, Nanos::ZERO)]);
-    let mut painter = Painter { forest, entry, server, shifts, painted: HashMap::new() };
+    let mut painter = Painter { forest, entry, server, shifts, painted: HashMap::new(), overhanging: HashSet::new() };
     let order = painter.lay_out(entry, flags);
     let mut claims = Vec::new();
     let mut zero_when_absent = Vec::new();
@@ -132,6 +132,8 @@ struct Painter<'a> {
     shifts: HashMap<Place, Nanos>,
     /// The children of each place that are painted under it.
     painted: HashMap<Place, Vec<Place>>,
+    /// Those that are a little longer than their parent and are cut to it.
+    overhanging: HashSet<Place>,
 }
 
 impl Painter<'_> {
@@ -140,36 +142,23 @@ impl Painter<'_> {
     }
 
     fn interval(&self, place: Place) -> Option<Interval> {
-        Some(self.forest.node(place).interval?.shifted(*self.shifts.get(&place)?))
+        Some(self.forest.bounded(place, self.entry, self.server)?.shifted(*self.shifts.get(&place)?))
     }
 
-    /// Moves every span onto the entry span's clock, parents first. A span with an invalid clock is passed over: its
-    /// children move up to its parent.
+    /// Moves every span onto the entry span's clock, parents first.
     fn lay_out(&mut self, entry: Place, flags: &mut Flags) -> Vec<Place> {
         let mut order = vec![entry];
         let mut next = 0;
         while next < order.len() {
             let parent = order[next];
-            let children = self.valid_children(parent);
+            let mut children = self.forest.node(parent).children.clone();
+            children.sort_unstable();
             let kept = self.place_children(parent, children, flags);
             order.extend(&kept);
             self.painted.insert(parent, kept);
             next += 1;
         }
         order
-    }
-
-    fn valid_children(&self, parent: Place) -> Vec<Place> {
-        let mut valid = Vec::new();
-        let mut open = self.forest.node(parent).children.clone();
-        while let Some(child) = open.pop() {
-            match self.forest.node(child).interval {
-                Some(_) => valid.push(child),
-                None => open.extend(&self.forest.node(child).children),
-            }
-        }
-        valid.sort_unstable();
-        valid
     }
 
     /// Children on the parent's clock stay where they are; those that share another clock are centred as a group, the
@@ -186,13 +175,16 @@ impl Painter<'_> {
                 kept.push(child);
             }
         }
-        let Some(around) = self.forest.node(parent).interval else { return kept };
+        let Some(around) = self.forest.bounded(parent, self.entry, self.server) else { return kept };
         for group in groups.into_values() {
             let Some(extent) = self.extent(&group) else { continue };
             let spare = around.length() - extent.length();
-            if spare < Nanos::ZERO {
+            if spare + overhang(around.length()) < Nanos::ZERO {
                 flags.set(Flag::NegativeUpstream);
                 continue;
+            }
+            if spare < Nanos::ZERO {
+                self.overhanging.extend(&group);
             }
             let start = around.start + Nanos(spare.0 / 2);
             let moved = shift + (start - extent.start);
@@ -239,7 +231,11 @@ impl Painter<'_> {
         for (child, subtree) in children {
             tells_generation |= subtree.tells_generation;
             layers.push(if self.forest.crosses_clocks(child, place) {
-                self.across_the_border(child, subtree)
+                let timeline = self.across_the_border(child, subtree);
+                match self.interval(place).filter(|_| self.overhanging.contains(&child)) {
+                    Some(at) => timeline.clipped(at),
+                    None => timeline,
+                }
             } else {
                 subtree.timeline
             });
@@ -278,7 +274,7 @@ impl Painter<'_> {
         if let Some(paint) = base.filter(|paint| paint.phase != ServerPhase::Unattributed) {
             claims.push(Claim { at: reach, paint, by: place });
         }
-        if node.span.kind == SpanKind::Client || is_call(node) {
+        if node.span.kind == SpanKind::Client || is_call(self.forest, place) {
             let foreign = self.children(place).iter().filter(|child| self.forest.crosses_clocks(**child, place));
             let inside = union(foreign.filter_map(|child| self.interval(*child)).collect());
             if !inside.is_empty() {
@@ -320,9 +316,14 @@ impl Painter<'_> {
         out
     }
 
-    /// From an instant until the first span inside begins on the same clock, at most so long.
+    /// From an instant until the first classified span inside begins on the same clock, at most so long.
     fn until_child(&self, place: Place, from: UnixNanos, most: Nanos) -> Nanos {
-        let local = self.children(place).iter().filter(|child| !self.forest.crosses_clocks(**child, place));
+        let is_stage = |child: &Place| {
+            let node = self.forest.node(*child);
+            let is_classified = node.reading.phase.is_some() || !node.reading.laid.is_empty() || node.is_engine();
+            is_classified && !self.forest.crosses_clocks(*child, place)
+        };
+        let local = self.children(place).iter().filter(|child| is_stage(child));
         let first = local.filter_map(|child| self.interval(*child)).map(|child| child.start).min();
         first.map_or(most, |first| (first - from).max(Nanos::ZERO).min(most))
     }
@@ -342,7 +343,7 @@ impl Painter<'_> {
         }
         match reading.role {
             Role::ProxyServer => Some(ServerPhase::Gateway.into()),
-            Role::ProxyAttempt if self.children(place).is_empty() => {
+            Role::ProxyAttempt if self.forest.is_opaque_attempt(place, |at| self.children(at)) => {
                 flags.set(Flag::UpstreamOpaque);
                 Some(ServerPhase::Provider.into())
             }

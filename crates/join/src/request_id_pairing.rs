@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::event_log;
 use super::inputs::{Partner, TraceInputs};
 use super::rules::{JoinRules, ReadSpan};
+use super::sides::{clients, owner_of_lines, sides};
 use super::tree;
 use model::{Key, Nanos, ReceivedLog, ReceivedRecord, Side, TraceArrivals, TraceId, UnixNanos};
 
@@ -335,29 +336,4 @@ pub fn touched_by(key: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
     // been joined before the others made the id ambiguous.
     let servers = if clients.contains(&key) { Vec::new() } else { servers };
     servers.into_iter().take(SERVERS_ENOUGH).chain(named).take(MAX_RELATED).collect()
-}
-
-/// The trace that owns the lines which arrived under a request id: the only one that has a record or log of the
-/// request, unless a record arrived under the request id itself.
-pub fn owner_of_lines(key: TraceId, arrivals: &TraceArrivals) -> TraceId {
-    let named = sides(arrivals, Side::Client);
-    match named.as_slice() {
-        [only] if arrivals.records.is_empty() => *only,
-        _ => key,
-    }
-}
-
-/// The client's sides of a request id: those named, and the key itself where a record arrived under it,
-/// or lines that belong to no other trace.
-fn clients(key: TraceId, arrivals: &TraceArrivals) -> Vec<TraceId> {
-    let mut clients = sides(arrivals, Side::Client);
-    let own_lines = !arrivals.logs.is_empty() && owner_of_lines(key, arrivals) == key;
-    if !arrivals.records.is_empty() || own_lines {
-        clients.push(key);
-    }
-    clients
-}
-
-fn sides(arrivals: &TraceArrivals, side: Side) -> Vec<TraceId> {
-    arrivals.aliases.iter().filter(|alias| alias.side == side).map(|alias| alias.trace_id).collect()
 }

@@ -64,7 +64,13 @@ impl OwnTiming {
 }
 
 /// Lays what it tells and no span does. `client` is how long the request took by the client's clock.
-pub fn place(forest: &mut Forest, entry: Place, metrics: ResponseMetrics, client: Option<Nanos>) -> OwnTiming {
+pub fn place(
+    forest: &mut Forest,
+    entry: Place,
+    server: Option<Interval>,
+    metrics: ResponseMetrics,
+    client: Option<Nanos>,
+) -> OwnTiming {
     let mut timing = OwnTiming { metrics, placement: Placement::Compared, added: Vec::new() };
     if longest(&metrics).zip(client).is_some_and(|(longest, client)| longest.0 / SUSPECT_FACTOR > client.0.max(1)) {
         timing.placement = Placement::UnitSuspect;
@@ -77,7 +83,7 @@ pub fn place(forest: &mut Forest, entry: Place, metrics: ResponseMetrics, client
         if add_queue(forest, entry, &metrics) {
             timing.added.push(ServerPhase::GpuQueue);
         }
-    } else if let Some(placement) = fill_call(forest, entry, &metrics, &mut timing.added) {
+    } else if let Some(placement) = fill_call(forest, entry, server, &metrics, &mut timing.added) {
         timing.placement = placement;
     } else if !timing.added.is_empty() {
         timing.placement = Placement::Painted;
@@ -94,15 +100,16 @@ fn longest(metrics: &ResponseMetrics) -> Option<Nanos> {
 fn fill_call(
     forest: &mut Forest,
     entry: Place,
+    server: Option<Interval>,
     metrics: &ResponseMetrics,
     added: &mut Vec<ServerPhase>,
 ) -> Option<Placement> {
     let laid = laid(metrics);
     let painted = if laid.iter().any(|laid| laid.phase == ServerPhase::Generation) || metrics.total.is_some() {
-        graft(forest, entry, metrics, laid)
+        graft(forest, entry, server, metrics, laid)
     } else if let Some(length) = metrics.queue {
         // How long the engine took is not known, so the rest of the call stays what it is.
-        let call = the_one_call(forest, entry, length);
+        let call = the_one_call(forest, entry, server, length);
         if let Some(call) = call {
             let laid = Laid { phase: ServerPhase::GpuQueue, sub: None, length, anchor: Anchor::Start };
             forest.lay(call, 0, laid);
@@ -150,7 +157,7 @@ fn tells_inside(forest: &Forest, entry: Place) -> bool {
         let reading = &forest.node(*place).reading;
         tells(reading, ServerPhase::GpuQueue) || tells(reading, ServerPhase::Generation)
     };
-    let calls = |place: &&Place| is_call(forest.node(**place)) && !forest.shown_beside(**place);
+    let calls = |place: &&Place| is_call(forest, **place) && !forest.shown_beside(**place);
     let mut calls = spans.iter().filter(calls).peekable();
     if calls.peek().is_none() {
         return spans.iter().any(inner);
@@ -193,10 +200,17 @@ fn add_queue(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics) -> bo
 
 /// Hangs an engine of that length under the one call that can hold it. Of an engine's whole time that is reported and does
 /// not fit, what its parts tell may fit.
-fn graft(forest: &mut Forest, entry: Place, metrics: &ResponseMetrics, laid: Vec<Laid>) -> bool {
+fn graft(
+    forest: &mut Forest,
+    entry: Place,
+    server: Option<Interval>,
+    metrics: &ResponseMetrics,
+    laid: Vec<Laid>,
+) -> bool {
     let parts: Nanos = laid.iter().map(|laid| laid.length).sum();
     let whole = metrics.total.map_or(parts, |total| total.max(parts));
-    let home = [whole, parts].into_iter().find_map(|length| Some((the_one_call(forest, entry, length)?, length)));
+    let home =
+        [whole, parts].into_iter().find_map(|length| Some((the_one_call(forest, entry, server, length)?, length)));
     let Some((call, length)) = home else { return false };
     let host = forest.node(call);
     let mut span = host.span.clone();

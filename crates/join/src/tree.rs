@@ -124,11 +124,14 @@ impl Forest {
         }
         forest.link(&skipped);
         forest.cut_cycles();
+        forest.pass_over_invalid();
         forest.nest_by_time(client_spans);
         forest.nest_siblings();
         forest.place_body_sends(&sends, &skipped);
         for place in 0..forest.nodes.len() {
-            if let Some(parent) = forest.nodes[place].parent {
+            let node = &forest.nodes[place];
+            // What has no valid clock counts nowhere, so it is no child either (rule 10).
+            if let Some(parent) = node.parent.filter(|_| node.interval.is_some()) {
                 forest.nodes[parent].children.push(place);
             }
         }
@@ -138,8 +141,10 @@ impl Forest {
     fn add(&mut self, span: Span, reading: Reading) {
         let interval = span.interval();
         self.has_observers |= reading.role == Role::Observer;
-        self.flags.set_if(interval.is_none(), Flag::ClockInvalid);
-        self.flags.extend(reading.flags);
+        match interval {
+            Some(_) => self.flags.extend(reading.flags),
+            None => self.flags.set(Flag::ClockInvalid),
+        }
         self.by_id.insert(span.span_id, self.nodes.len());
         let domain = span.resource.clock_domain();
         self.nodes.push(Node { span, reading, interval, domain, parent: None, children: Vec::new() });
@@ -232,6 +237,31 @@ impl Forest {
         ring
     }
 
+    /// Moves the children of spans without a valid clock up to the next valid span (rule 10). Below a server span that is
+    /// the only one which could be the entry they stay: that request is excluded, not measured from a span inside it.
+    fn pass_over_invalid(&mut self) {
+        let invalid = |place: Place| self.nodes[place].interval.is_none();
+        if !self.places().any(invalid) {
+            return;
+        }
+        let mut roots = Roots::of(&self.nodes);
+        let is_dead_entry =
+            |place: Place| invalid(place) && self.nodes[place].parent.is_none() && self.nodes[place].is_server();
+        let mut valid_servers = self.places().filter(|place| !invalid(*place) && self.nodes[*place].is_server());
+        let has_other_entry = valid_servers.any(|place| !is_dead_entry(roots.find(place)));
+        let parents: Vec<Option<Place>> = self
+            .places()
+            .map(|place| {
+                let up = self.ancestors(place);
+                let mut valid = up.skip_while(|up| invalid(*up) && (has_other_entry || !is_dead_entry(*up)));
+                valid.next()
+            })
+            .collect();
+        for (node, parent) in self.nodes.iter_mut().zip(parents) {
+            node.parent = parent;
+        }
+    }
+
     /// Hangs each top under the smallest span of its clock that it lies inside of.
     fn nest_by_time(&mut self, client_spans: &BTreeSet<SpanId>) {
         let size = |place: &Place| self.nodes[*place].interval.map(Interval::length);
@@ -248,11 +278,17 @@ impl Forest {
         for top in tops {
             let own_claim = self.claim(top, client_spans);
             let holders = holders.get(&self.nodes[top].domain).into_iter().flatten().copied();
-            let parent = holders.filter(|place| self.holds(*place, top)).find(|place| {
-                let root = roots.find(*place);
-                root != top && (own_claim.is_none() || self.claim(root, client_spans) == own_claim)
+            let mut around = holders.filter(|place| self.holds(*place, top)).filter_map(|place| {
+                let root = roots.find(place);
+                let claim = self.claim(root, client_spans);
+                (root != top && (own_claim.is_none() || claim == own_claim)).then_some((place, claim))
             });
-            if let Some(parent) = parent {
+            let Some((parent, claim)) = around.next() else { continue };
+            // Enclosed by several requests it belongs to none of them.
+            let is_ambiguous = client_spans.len() > 1
+                && own_claim.is_none()
+                && around.any(|(_, other)| other.is_some() && claim.is_some() && other != claim);
+            if !is_ambiguous {
                 self.nodes[top].parent = Some(parent);
                 roots.attach(top, parent);
             }
@@ -346,6 +382,71 @@ impl Forest {
             next += 1;
         }
         found
+    }
+
+    /// Whether a proxy's attempt shows nothing of its upstream: no span of another process lies inside it, and none of its
+    /// own process that is classified (rule 9). `children` are those to look at.
+    pub fn is_opaque_attempt<'a>(&'a self, place: Place, children: impl Fn(Place) -> &'a [Place]) -> bool {
+        if self.nodes[place].reading.role != Role::ProxyAttempt {
+            return false;
+        }
+        let mut open = vec![place];
+        while let Some(at) = open.pop() {
+            for child in children(at).iter().copied() {
+                let reading = &self.nodes[child].reading;
+                let is_plain = reading.role == Role::Plain && reading.phase.is_none() && reading.laid.is_empty();
+                if !is_plain || self.crosses_clocks(child, at) {
+                    return false;
+                }
+                open.push(child);
+            }
+        }
+        true
+    }
+
+    /// The same, of all that hangs under it.
+    pub fn holds_nothing_known(&self, place: Place) -> bool {
+        self.is_opaque_attempt(place, |at| &self.nodes[at].children)
+    }
+
+    /// Where a span lies on its clock, a call cut at the end of its own process's server span, which for the entry is the
+    /// end of the server's time: a connection pool may hold a call open long after its answer (rule 5).
+    pub fn bounded(&self, place: Place, entry: Place, server: Option<Interval>) -> Option<Interval> {
+        let node = &self.nodes[place];
+        let at = node.interval?;
+        let is_call = node.span.kind == SpanKind::Client || node.reading.genai_client;
+        if place == entry || !is_call {
+            return Some(at);
+        }
+        let mut below = place;
+        for up in self.ancestors(place) {
+            if self.crosses_clocks(below, up) {
+                break;
+            }
+            let end =
+                if up == entry { server.map(|server| server.end) } else { self.nodes[up].interval.map(|at| at.end) };
+            if up == entry || self.nodes[up].is_server() {
+                let cut = end.filter(|end| at.start < *end && *end < at.end);
+                return Some(Interval { end: cut.unwrap_or(at.end), ..at });
+            }
+            below = up;
+        }
+        Some(at)
+    }
+
+    /// Whether a span's times are readings of the entry span's clock.
+    pub fn is_on_clock_of(&self, entry: Place, place: Place) -> bool {
+        let mut below = place;
+        for up in self.ancestors(place) {
+            if below == entry {
+                break;
+            }
+            if self.crosses_clocks(below, up) {
+                return false;
+            }
+            below = up;
+        }
+        true
     }
 
     /// Whether what a span without anything inside it saw is shown by a span beside it. An observer of a proxy's stream

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::response_metrics::Placement;
 use super::server_side::ServerPart;
 use super::tree::{Forest, Node, Place};
-use model::reading::Role;
 use model::{ClientRecord, Interval, Nanos, ResponseMetrics, ServerPhase, SpanId, SpanKind};
 
 /// One span of an explained request.
@@ -90,7 +89,7 @@ fn span(forest: &Forest, place: Place, server: Option<&ServerPart>) -> Explained
         Some(at.start + shift? - server.at?.start)
     };
     let shown_beside = forest.shown_beside(place);
-    let opaque = node.reading.role == Role::ProxyAttempt && node.children.is_empty();
+    let opaque = forest.holds_nothing_known(place);
     ExplainedSpan {
         span_id: node.span.span_id,
         parent: node.span.parent,

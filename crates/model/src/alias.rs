@@ -10,7 +10,7 @@ pub fn is_placeholder_id(request_id: &str) -> bool {
     blank || WORDS.iter().any(|word| told.eq_ignore_ascii_case(word))
 }
 
-/// A side of a request.
+/// A side of a request. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Side {

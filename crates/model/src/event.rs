@@ -3,7 +3,7 @@
 use super::id::TraceId;
 use super::time::{Nanos, UnixNanos};
 
-/// What a line of the log tells of.
+/// What a line of the log reports. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EventKind {

@@ -92,6 +92,10 @@ flags! {
     SuspectedBuffering = 30, "suspected_buffering";
     /// The stream paused for so long that it may hang, or may have hung.
     SuspectedHang = 31, "suspected_hang";
+    /// The entry span went on after the answer had ended: the server's time ends where a span inside shows it.
+    EntryEndedLate = 32, "entry_ended_late";
+    /// The client left before the server ended: the server's time is cut at the client's duration.
+    ServerOutlivedClient = 33, "server_outlived_client";
 }
 
 impl fmt::Display for Flag {

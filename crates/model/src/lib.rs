@@ -17,6 +17,8 @@ pub mod rhythm;
 pub mod run;
 pub mod selection;
 pub mod span;
+#[cfg(test)]
+mod stored_numbers;
 pub mod time;
 
 pub use alias::{Alias, Side, is_placeholder_id};

@@ -7,7 +7,7 @@ use super::id::{SpanId, TraceId};
 use super::response_metrics::ResponseMetrics;
 use super::time::{Nanos, UnixNanos};
 
-/// How a request ended. Classes are never mixed in one distribution.
+/// How a request ended. Classes are never mixed in one distribution. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -81,18 +81,19 @@ impl Setup {
     }
 }
 
-/// Whether all of a streamed answer arrived.
+/// Whether all of a streamed answer arrived. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[repr(u8)]
 pub enum Completeness {
     /// End marker seen, no hole.
-    Ok,
+    Ok = 0,
     /// No end marker.
-    NoEnd,
+    NoEnd = 1,
     /// Holes in the sequence.
-    Missing,
+    Missing = 2,
     /// No end marker, and holes.
-    Both,
+    Both = 3,
 }
 
 impl Completeness {

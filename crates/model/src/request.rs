@@ -9,7 +9,7 @@ use super::phase::ServerPhases;
 use super::record::{Completeness, ResultClass, StreamSummary};
 use super::time::{Nanos, UnixNanos};
 
-/// What became of a request (design, section 6).
+/// What became of a request (design, section 6). The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-/// What ties the two sides together.
+/// What ties the two sides together. The number is stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]

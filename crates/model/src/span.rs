@@ -80,7 +80,7 @@ fn bit(key: &str) -> u64 {
     1 << ((bytes.len() + 5 * byte(bytes.len() / 2) + 11 * byte(bytes.len().saturating_sub(2))) % 64)
 }
 
-/// OTLP's span kind.
+/// OTLP's span kind, under OTLP's number, which is also the one that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SpanKind {

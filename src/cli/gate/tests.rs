@@ -74,6 +74,7 @@ fn a_summary_is_markdown_that_no_name_can_break() {
 
 /// The elements of a document with their attributes, which a parser must find well formed.
 fn elements(xml: &str) -> Vec<(String, Vec<(String, String)>)> {
+    let text = |name: &[u8]| String::from_utf8(name.to_vec()).expect("UTF-8");
     let mut reader = Reader::from_str(xml);
     reader.config_mut().check_end_names = true;
     let mut found = Vec::new();
@@ -84,9 +85,9 @@ fn elements(xml: &str) -> Vec<(String, Vec<(String, String)>)> {
                     let attribute = attribute.expect("an attribute");
                     let value =
                         attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).expect("a value").into_owned();
-                    (attribute.key.as_ref().to_owned(), value)
+                    (text(attribute.key.as_ref()), value)
                 });
-                let name = element.name().as_ref().to_owned();
+                let name = text(element.name().as_ref());
                 found.push((name, attributes.collect()));
             }
             Event::Eof => return found,
@@ -98,7 +99,6 @@ fn elements(xml: &str) -> Vec<(String, Vec<(String, String)>)> {
 #[test]
 fn a_junit_report_has_a_case_an_objective() {
     let report = junit::report(&answer("broken", "a<b & \"c\"\u{1}")).expect("written");
-    let report = String::from_utf8(report).expect("UTF-8");
     let elements = elements(&report);
     let names: Vec<&str> = elements.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(

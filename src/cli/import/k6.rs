@@ -7,6 +7,7 @@ mod line;
 mod point;
 mod request;
 mod resolve;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod unfinished;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
@@ -15,7 +14,6 @@ use model::{Nanos, UnixNanos};
 
 /// Partitions are made two days ahead, so a run that fails has many successors.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
-const DRAIN_EVERY: Duration = Duration::from_secs(5);
 /// A database that takes longer to answer a ping is as good as away.
 const PING_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,13 +40,6 @@ pub async fn maintain(store: Store, archive: Option<Archive>, stop: Cancellation
 /// The history of alerts is kept as long as rollups are.
 fn alerts_kept_from(store: &Store) -> UnixNanos {
     UnixNanos::now() - Nanos::from(store.options().rollup_retention)
-}
-
-/// Moves what was measured into its buckets, which otherwise happens only when somebody asks for the metrics.
-pub async fn drain_metrics(recorder: PrometheusHandle, stop: CancellationToken) {
-    while !pause(DRAIN_EVERY, &stop).await {
-        recorder.run_upkeep();
-    }
 }
 
 /// Waits, and says whether it is time to stop.

@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::arrival::Arrival;
 use super::super::error::{Cause, SubmitError};
+use super::super::options::StoreOptions;
 use super::super::partition;
-use super::super::pool::{StoreOptions, prepare_session};
+use super::super::session::prepare_session;
 use super::{Batch, group};
 use model::UnixNanos;
 

@@ -71,15 +71,19 @@ fn stamped_at_end(span: &Span, offset: Nanos) -> bool {
     span.interval().is_some_and(|span| offset > span.length() - CLOSE)
 }
 
+/// The first attribute that lies inside the span; else the first that does not, which the join takes for none.
 fn attributes(span: &Span, reading: &mut Reading) -> Option<FirstToken> {
+    let mut past_the_end = None;
     for (key, read, source) in ATTRIBUTES {
         let read = if *key == SERVER_METRIC && from_strands(span) { scalar::millis } else { *read };
         let Some(offset) = part(span, key, read, reading) else { continue };
+        let token = FirstToken { offset, source: *source };
         if !beyond(offset, span) {
-            return Some(FirstToken { offset, source: *source });
+            return Some(token);
         }
+        past_the_end = past_the_end.or(Some(token));
     }
-    None
+    past_the_end
 }
 
 /// The Strands SDK writes that metric in milliseconds (checked in its tracer).
@@ -88,7 +92,7 @@ fn from_strands(span: &Span) -> bool {
     span.scope.name.contains("strands") || system.into_iter().flatten().any(|system| system == "strands-agents")
 }
 
-/// A first token later than its span's end, by more than clocks of one machine differ, is none.
+/// Whether a first token lies past its span's end by more than clocks of one machine differ.
 fn beyond(offset: Nanos, span: &Span) -> bool {
     span.interval().is_some_and(|span| offset.0 > span.length().0.saturating_add(span.length().0 / 20))
 }
@@ -117,14 +121,15 @@ mod tests {
     }
 
     #[test]
-    fn another_unit_is_flagged_and_a_late_one_ignored() {
+    fn another_unit_is_flagged_and_a_late_one_left_to_the_join() {
         let millis = read(&[("gen_ai.server.time_to_first_token", Value::Double(400.0))]);
         assert_eq!((millis.first_token, millis.flags.has(Flag::UnitSuspect)), (None, true));
         // Microseconds under a key that others write in seconds.
         let micros = read(&[("gen_ai.response.time_to_first_token", Value::Int(400_000))]);
         assert_eq!((micros.first_token, micros.flags.has(Flag::UnitSuspect)), (None, true));
         let late = read(&[("gen_ai.server.time_to_first_token", Value::Double(3.0))]);
-        assert_eq!((late.first_token, late.flags.has(Flag::UnitSuspect)), (None, false));
+        assert_eq!(late.first_token.map(|token| token.offset), Some(Nanos(3_000_000_000)), "past the end of its span");
+        assert!(!late.flags.has(Flag::UnitSuspect));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::identity::Identity;
 use super::labels::{self, TagRule};
 use super::point::{Labels, Part};
-use super::unfinished::Stream;
+use super::stream::Stream;
 use crate::cli::record_line::{Millis, RecordLine, SetupLine};
 use model::{Nanos, ResultClass, UnixNanos};
 
@@ -33,7 +33,7 @@ impl Request {
         match stream {
             Some(stream) => {
                 line.wall_ms = Some(duration);
-                stream.tell(group.time - duration.0, &mut line);
+                stream.write_into(group.time - duration.0, &mut line);
             }
             None => measured(group, status, duration, &mut line),
         }

@@ -9,33 +9,12 @@ use super::identity::Identity;
 use super::labels::TagRule;
 use super::point::Labels;
 use super::request;
-use crate::cli::record_line::{Millis, RecordLine, StreamLine};
-use model::{Nanos, ResultClass, UnixNanos};
+use super::stream::Stream;
+use crate::cli::record_line::RecordLine;
+use model::{ResultClass, UnixNanos};
 
 /// Requests whose end is remembered: the bytes of their iteration come soon after it.
 const REMEMBERED: usize = 50_000;
-
-/// What is known of a stream before its end.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stream {
-    start: Option<UnixNanos>,
-    events: Vec<UnixNanos>,
-}
-
-impl Stream {
-    /// Writes it into a record. `start` is the start of the request where no point told it. The events have no mark of
-    /// what they hold, so the first one counts as the first token and each one as content.
-    pub fn tell(mut self, start: UnixNanos, line: &mut RecordLine) {
-        self.events.sort_unstable();
-        let start = self.start.unwrap_or(start);
-        line.streaming = Some(true);
-        line.started_at = Some(start);
-        let arrivals: Vec<Nanos> = self.events.iter().map(|at| (*at - start).max(Nanos::ZERO)).collect();
-        let Some(first) = arrivals.first() else { return };
-        line.ttft_ms = Some(Millis(*first));
-        line.stream = Some(StreamLine::of_arrivals(&arrivals));
-    }
-}
 
 /// A request without an end.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,14 +45,14 @@ impl UnfinishedRequests {
     /// A stream started.
     pub fn stream_start(&mut self, identity: Identity, at: UnixNanos, labels: Labels) {
         if let Some(stream) = self.stream(identity, at, labels) {
-            stream.start = Some(at);
+            stream.starts(at);
         }
     }
 
     /// An event came.
     pub fn stream_event(&mut self, identity: Identity, at: UnixNanos, labels: Labels) {
         if let Some(stream) = self.stream(identity, at, labels) {
-            stream.events.push(at);
+            stream.receives(at);
         }
     }
 
@@ -119,7 +98,7 @@ fn cancelled(identity: &Identity, request: Unfinished, rules: &[TagRule]) -> Rec
     line.result = Some(ResultClass::Cancelled);
     line.error = Some("interrupted".to_owned());
     if let Some(stream) = request.stream {
-        stream.tell(request.seen_at, &mut line);
+        stream.write_into(request.seen_at, &mut line);
     }
     line
 }
