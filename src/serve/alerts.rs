@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::phases::view::rfc3339;
-use super::query::{Parameters, WindowParams, names, read_window};
+use super::query::{Parameters, WindowParams, number, single};
 use super::source::{AlertSource, ToldTransition};
 use crate::store::{DeliveryState, StoredAlert};
 use model::UnixNanos;
@@ -26,20 +26,22 @@ pub fn routes(alerts: Arc<dyn AlertSource>) -> OpenApiRouter {
 }
 
 /// Which alerts are shown.
-#[derive(Debug, utoipa::IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters; the handler reads them by name")]
 struct StateParams {
     /// `firing` or `resolved`; without it both.
+    #[serde(deserialize_with = "single")]
     state: Option<String>,
 }
 
 /// How much of the history is shown.
-#[derive(Debug, utoipa::IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters; the handler reads them by name")]
 struct LimitParams {
     /// How many transitions at most.
+    #[serde(deserialize_with = "number::<_, 1, 1000>")]
     #[param(default = 200, minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -58,10 +60,9 @@ struct LimitParams {
 )]
 async fn list(
     State(alerts): State<Arc<dyn AlertSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((params,)): Parameters<(StateParams,)>,
 ) -> Result<Json<AlertsAnswer>, ApiError> {
-    let parameters = Parameters::read(query.as_deref(), &[names::<StateParams>()])?;
-    let firing = parameters.one("state")?.map(read_state).transpose()?;
+    let firing = params.state.as_deref().map(read_state).transpose()?;
     let found = alerts.alerts(firing).await?;
     Ok(Json(AlertsAnswer { alerts: found.into_iter().map(AlertAnswer::from).collect() }))
 }
@@ -80,11 +81,10 @@ async fn list(
 )]
 async fn history(
     State(alerts): State<Arc<dyn AlertSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((window, params)): Parameters<(WindowParams, LimitParams)>,
 ) -> Result<Json<AlertHistoryAnswer>, ApiError> {
-    let parameters = Parameters::read(query.as_deref(), &[names::<WindowParams>(), names::<LimitParams>()])?;
-    let window = read_window(&parameters, UnixNanos::now())?;
-    let limit = parameters.number("limit", 1..=1000)?.unwrap_or(200);
+    let window = window.window(UnixNanos::now())?;
+    let limit = params.limit.unwrap_or(200);
     let found = alerts.history(window, limit).await?;
     Ok(Json(AlertHistoryAnswer {
         from: rfc3339(window.start),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,9 +12,9 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::phases::view::rfc3339;
-use super::query::{Parameters, SelectionParams, names, read_selection};
+use super::query::{FilterParams, Parameters, WindowParams, read_selection};
 use super::source::WindowSource;
-use super::steps::{StepParams, read_steps};
+use super::steps::StepParams;
 use model::{Interval, Selection, Unit, UnixNanos};
 use stats::bias::{Bias, Durations};
 use stats::coverage::Coverage;
@@ -30,7 +30,7 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 /// Coverage of a window as a whole and by step, with every exclusion by its reason.
 #[utoipa::path(
     get, path = "/api/v1/coverage", tag = "read",
-    params(SelectionParams, StepParams),
+    params(WindowParams, FilterParams, StepParams),
     responses(
         (status = OK, body = CoverageSeriesAnswer, description = "Counts by what became of the requests"),
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
@@ -41,11 +41,10 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 )]
 async fn show(
     State(windows): State<Arc<dyn WindowSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((window, filters, step)): Parameters<(WindowParams, FilterParams, StepParams)>,
 ) -> Result<Json<CoverageSeriesAnswer>, ApiError> {
-    let parameters = Parameters::read(query.as_deref(), &[names::<SelectionParams>(), names::<StepParams>()])?;
-    let selection = read_selection(&parameters, UnixNanos::now())?;
-    let steps = read_steps(&parameters, selection.window)?;
+    let selection = read_selection(&window, &filters, UnixNanos::now())?;
+    let steps = step.cut(selection.window)?;
     let (whole, coverage) = covered(&*windows, &selection, selection.window).await?;
     let mut answers = Vec::with_capacity(steps.len());
     for step in steps {

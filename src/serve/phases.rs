@@ -6,17 +6,19 @@ pub mod view;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::view::{PercentilesAnswer, SeriesAnswer};
 use super::error::{ApiError, Problem};
-use super::query::{Distribution, DistributionParams, Parameters, SelectionParams, names, read_selection};
+use super::query::{Distribution, DistributionParams, FilterParams, Parameters, WindowParams, read_selection};
 use super::source::WindowSource;
-use super::steps::{StepParams, read_steps};
+use super::steps::StepParams;
 use model::{Selection, UnixNanos};
 use stats::Question;
+
+type SeriesParams = (WindowParams, FilterParams, DistributionParams, StepParams);
 
 /// The routes of this resource.
 pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
@@ -29,7 +31,7 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 /// ones come from digests: `method` says which, and intervals are widened by the digest's rank error.
 #[utoipa::path(
     get, path = "/api/v1/phases", tag = "read",
-    params(SelectionParams, DistributionParams),
+    params(WindowParams, FilterParams, DistributionParams),
     responses(
         (status = OK, body = PercentilesAnswer, description = "Coverage, and the distributions of each group"),
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
@@ -40,18 +42,16 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 )]
 async fn show(
     State(windows): State<Arc<dyn WindowSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((window, filters, distribution)): Parameters<(WindowParams, FilterParams, DistributionParams)>,
 ) -> Result<Json<PercentilesAnswer>, ApiError> {
-    let known = [names::<SelectionParams>(), names::<DistributionParams>()];
-    let parameters = Parameters::read(query.as_deref(), &known)?;
-    let question = read_question(&parameters)?;
+    let question = read_question(&window, &filters, &distribution)?;
     Ok(Json(ask(&*windows, &question).await?))
 }
 
 /// The same for every step of the window.
 #[utoipa::path(
     get, path = "/api/v1/phases/series", tag = "read",
-    params(SelectionParams, DistributionParams, StepParams),
+    params(WindowParams, FilterParams, DistributionParams, StepParams),
     responses(
         (status = OK, body = SeriesAnswer, description = "An answer as of `/api/v1/phases` for each step"),
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
@@ -62,22 +62,24 @@ async fn show(
 )]
 async fn series(
     State(windows): State<Arc<dyn WindowSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((window, filters, distribution, step)): Parameters<SeriesParams>,
 ) -> Result<Json<SeriesAnswer>, ApiError> {
-    let known = [names::<SelectionParams>(), names::<DistributionParams>(), names::<StepParams>()];
-    let parameters = Parameters::read(query.as_deref(), &known)?;
-    let question = read_question(&parameters)?;
+    let question = read_question(&window, &filters, &distribution)?;
     let mut steps = Vec::new();
-    for window in read_steps(&parameters, question.selection.window)? {
+    for window in step.cut(question.selection.window)? {
         let selection = Selection { window, ..question.selection.clone() };
         steps.push(ask(&*windows, &Question { selection, ..question.clone() }).await?);
     }
     Ok(Json(SeriesAnswer { steps }))
 }
 
-fn read_question(parameters: &Parameters) -> Result<Question, ApiError> {
-    let selection = read_selection(parameters, UnixNanos::now())?;
-    let Distribution { group_by, quantiles } = Distribution::read(parameters, &selection)?;
+fn read_question(
+    window: &WindowParams,
+    filters: &FilterParams,
+    distribution: &DistributionParams,
+) -> Result<Question, ApiError> {
+    let selection = read_selection(window, filters, UnixNanos::now())?;
+    let Distribution { group_by, quantiles } = distribution.distribution(&selection)?;
     Ok(Question { selection, group_by, quantiles })
 }
 

@@ -1,14 +1,15 @@
-//! What a reader may ask: the parameters that all reading resources share.
+//! What a reader may ask: the extractor of all queries, and the groups of parameters that several resources share.
 //!
-//! A resource lists its parameters as structs that derive [`utoipa::IntoParams`]; [`Parameters::read`] takes the known
-//! names from there, so that the document and the check cannot differ.
+//! A group is one struct, which serde parses and [`utoipa::IntoParams`] documents, so that the two cannot differ.
 
 mod distribution;
 mod parameters;
 mod selection;
 mod time;
+mod values;
 
 pub use distribution::{Distribution, DistributionParams};
-pub use parameters::{Parameters, names};
-pub use selection::{SelectionParams, WindowParams, read_selection, read_window};
+pub use parameters::Parameters;
+pub use selection::{FilterParams, WindowParams, read_selection};
 pub use time::{parse_duration, parse_time};
+pub use values::{list, number, several, single};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::phases::view::rfc3339;
-use super::query::{Parameters, SelectionParams, names, read_selection};
+use super::query::{FilterParams, Parameters, WindowParams, number, read_selection, single};
 use super::source::WindowSource;
 use super::trace::RequestAnswer;
 use model::{Metric, Order, OrderKey, UnixNanos};
@@ -24,16 +24,18 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
 }
 
 /// The parameters that say which requests of a selection are shown first.
-#[derive(Debug, utoipa::IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters; the handler reads them by name")]
 struct ListParams {
     /// A field to order by, largest first with a minus sign in front: a phase such as `gpu_queue_ms`, a part of the time
     /// to the first token such as `ttft_gateway_ms`, `duration_ms`, `ttft_ms`, `rate_stream`, `max_gap_ms`, `stall_rate`, or `window_at`. Requests
     /// that do not tell the field are left out.
+    #[serde(deserialize_with = "single")]
     #[param(default = "-duration_ms")]
     order: Option<String>,
     /// How many requests at most.
+    #[serde(deserialize_with = "number::<_, 1, 1000>")]
     #[param(default = 50, minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -44,7 +46,7 @@ struct ListParams {
 /// excluded too.
 #[utoipa::path(
     get, path = "/api/v1/requests", tag = "read",
-    params(SelectionParams, ListParams),
+    params(WindowParams, FilterParams, ListParams),
     responses(
         (status = OK, body = RequestsAnswer, description = "The requests"),
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
@@ -55,12 +57,11 @@ struct ListParams {
 )]
 async fn show(
     State(windows): State<Arc<dyn WindowSource>>,
-    RawQuery(query): RawQuery,
+    Parameters((window, filters, list)): Parameters<(WindowParams, FilterParams, ListParams)>,
 ) -> Result<Json<RequestsAnswer>, ApiError> {
-    let parameters = Parameters::read(query.as_deref(), &[names::<SelectionParams>(), names::<ListParams>()])?;
-    let selection = read_selection(&parameters, UnixNanos::now())?;
-    let order = read_order(parameters.one("order")?.unwrap_or("-duration_ms"))?;
-    let limit = parameters.number("limit", 1..=1000)?.unwrap_or(50);
+    let selection = read_selection(&window, &filters, UnixNanos::now())?;
+    let order = read_order(list.order.as_deref().unwrap_or("-duration_ms"))?;
+    let limit = list.limit.unwrap_or(50);
     let requests = windows.list(&selection, order, limit).await?;
     Ok(Json(RequestsAnswer {
         from: rfc3339(selection.window.start),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -56,8 +56,7 @@ pub fn routes(objectives: Arc<dyn ObjectiveSource>, statuses: Arc<dyn StatusSour
          description = "The database is away for now"),
     ),
 )]
-async fn list(State(objectives): Source, RawQuery(query): RawQuery) -> Result<Json<SlosAnswer>, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
+async fn list(State(objectives): Source, _: Parameters<()>) -> Result<Json<SlosAnswer>, ApiError> {
     let current = objectives.current().await?;
     Ok(Json(SlosAnswer { slos: current.iter().map(ObjectiveAnswer::of).collect() }))
 }
@@ -76,8 +75,7 @@ async fn list(State(objectives): Source, RawQuery(query): RawQuery) -> Result<Js
          description = "The database is away for now"),
     ),
 )]
-async fn show(State(objectives): Source, id: PathId, RawQuery(query): RawQuery) -> Result<Json<WholeAnswer>, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
+async fn show(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<WholeAnswer>, ApiError> {
     let id = read_id(id)?;
     let current = objectives.current().await?;
     let answer = WholeAnswer::of(&current, &id).ok_or_else(|| Refusal::Unknown(id.to_string()))?;
@@ -114,11 +112,10 @@ async fn show(State(objectives): Source, id: PathId, RawQuery(query): RawQuery) 
 async fn put(
     State(objectives): Source,
     id: PathId,
-    RawQuery(query): RawQuery,
+    _: Parameters<()>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<ChangedAnswer>), ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
     let id = read_id(id)?;
     let set = documents::read(&headers, body)?;
     check_set(&id, &set)?;
@@ -144,12 +141,7 @@ async fn put(
          description = "The database is away for now"),
     ),
 )]
-async fn delete(
-    State(objectives): Source,
-    id: PathId,
-    RawQuery(query): RawQuery,
-) -> Result<Json<ChangedAnswer>, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
+async fn delete(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<ChangedAnswer>, ApiError> {
     let id = read_id(id)?;
     let changes = objectives.delete(&id, LOCAL).await?;
     Ok(Json(ChangedAnswer::of(&id, &changes, &[])?))
@@ -169,12 +161,7 @@ async fn delete(
          description = "The database is away for now"),
     ),
 )]
-async fn versions(
-    State(objectives): Source,
-    id: PathId,
-    RawQuery(query): RawQuery,
-) -> Result<Json<VersionsAnswer>, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
+async fn versions(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<VersionsAnswer>, ApiError> {
     let id = read_id(id)?;
     let versions = objectives.versions(&id).await?;
     Ok(Json(VersionsAnswer::of(&id, versions)))

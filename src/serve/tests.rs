@@ -289,6 +289,27 @@ async fn questions_about_windows_are_answered_or_refused_as_the_document_says() 
 }
 
 #[tokio::test]
+async fn a_query_takes_exactly_the_parameters_that_the_document_lists() {
+    let (router, document) = parts(&[]);
+    for path in [
+        "/api/v1/phases",
+        "/api/v1/phases/series",
+        "/api/v1/coverage",
+        "/api/v1/requests",
+        "/api/v1/alerts",
+        "/api/v1/alerts/history",
+    ] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().expect("parameters");
+        let documented: Vec<&Value> = parameters.iter().map(|parameter| &parameter["name"]).collect();
+        let answer = ask(&router, Method::GET, &format!("{path}?no_such=1"), "*/*").await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: {}", answer.body);
+        let problem = answer.json();
+        let accepted: Vec<&Value> = problem["accepted"].as_array().expect("names").iter().collect();
+        assert_eq!(accepted, documented, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_percentile_stands_beside_its_n_its_interval_and_its_coverage() {
     let answer = get("/api/v1/phases?quantiles=0.5,0.999&group_by=model,pool").await.json();
     assert_eq!(answer["coverage"]["join_coverage"], 0.5);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, VARY};
 use axum::response::{IntoResponse, Response};
@@ -51,10 +51,9 @@ pub fn routes(traces: Arc<dyn TraceSource>) -> OpenApiRouter {
 async fn show(
     State(traces): State<Arc<dyn TraceSource>>,
     trace_id: Result<Path<String>, PathRejection>,
-    RawQuery(query): RawQuery,
+    _: Parameters<()>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
     let Path(trace_id) = trace_id?;
     let trace: TraceId = trace_id.parse().map_err(|error| {
         ApiError::parameter("trace_id", format!("trace_id {trace_id:?} {error}; give 32 hexadecimal digits"))

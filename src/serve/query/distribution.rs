@@ -1,8 +1,10 @@
 //! How the answer is split, and which quantiles it shows.
 
+use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::parameters::{Parameters, not_among};
+use super::parameters::not_among;
+use super::values::list;
 use crate::serve::error::ApiError;
 use model::{GroupKey, Selection};
 use stats::Quantile;
@@ -11,15 +13,18 @@ use stats::quantile::BadQuantile;
 const MOST_QUANTILES: usize = 10;
 
 /// The parameters that say how an answer is split and which quantiles it shows.
-#[derive(Debug, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters; Distribution::read reads them by name")]
 pub struct DistributionParams {
     /// Labels to group by, separated by commas: any filter's name, or `result`; an answer has 200 groups at most.
-    group_by: Option<String>,
+    #[serde(deserialize_with = "list")]
+    #[param(value_type = Option<String>)]
+    group_by: Vec<String>,
     /// Quantiles, separated by commas, each above 0 and below 1; ten at most.
-    #[param(default = "0.5,0.95,0.99")]
-    quantiles: Option<String>,
+    #[serde(deserialize_with = "list")]
+    #[param(value_type = Option<String>, default = "0.5,0.95,0.99")]
+    quantiles: Vec<String>,
 }
 
 /// How an answer is split, and which quantiles it shows.
@@ -31,15 +36,15 @@ pub struct Distribution {
     pub quantiles: Vec<Quantile>,
 }
 
-impl Distribution {
-    /// Reads what [`DistributionParams`] documents. A selection of several classes of result is grouped by class, since
-    /// classes are never mixed in one distribution.
+impl DistributionParams {
+    /// How the distributions of `selection` are split and shown. A selection of several classes of result is grouped by
+    /// class, since classes are never mixed in one distribution.
     ///
     /// # Errors
     /// [`ApiError::Parameter`] for a value that cannot be understood.
-    pub fn read(parameters: &Parameters, selection: &Selection) -> Result<Self, ApiError> {
+    pub fn distribution(&self, selection: &Selection) -> Result<Distribution, ApiError> {
         let mut group_by = Vec::new();
-        for name in parameters.list("group_by")? {
+        for name in &self.group_by {
             let accepted = || GroupKey::all().map(GroupKey::name);
             let key = GroupKey::from_name(name).ok_or_else(|| not_among("group_by", name, accepted()))?;
             if !group_by.contains(&key) {
@@ -49,37 +54,38 @@ impl Distribution {
         if selection.results.len() > 1 && !group_by.contains(&GroupKey::Result) {
             group_by.push(GroupKey::Result);
         }
-        Ok(Self { group_by, quantiles: quantiles(parameters)? })
+        Ok(Distribution { group_by, quantiles: self.quantiles()? })
     }
-}
 
-fn quantiles(parameters: &Parameters) -> Result<Vec<Quantile>, ApiError> {
-    let mut quantiles = Vec::new();
-    for text in parameters.list("quantiles")? {
-        quantiles.push(text.parse().map_err(|error: BadQuantile| ApiError::parameter("quantiles", error.to_string()))?);
+    fn quantiles(&self) -> Result<Vec<Quantile>, ApiError> {
+        let mut quantiles = Vec::new();
+        for text in &self.quantiles {
+            let quantile = text.parse();
+            quantiles.push(quantile.map_err(|error: BadQuantile| ApiError::parameter("quantiles", error.to_string()))?);
+        }
+        if quantiles.is_empty() {
+            quantiles.extend(Quantile::DEFAULT);
+        }
+        quantiles.sort();
+        quantiles.dedup();
+        if quantiles.len() > MOST_QUANTILES {
+            let detail = format!("quantiles has {} members; give at most {MOST_QUANTILES}", quantiles.len());
+            return Err(ApiError::parameter("quantiles", detail));
+        }
+        Ok(quantiles)
     }
-    if quantiles.is_empty() {
-        quantiles.extend(Quantile::DEFAULT);
-    }
-    quantiles.sort();
-    quantiles.dedup();
-    if quantiles.len() > MOST_QUANTILES {
-        let detail = format!("quantiles has {} members; give at most {MOST_QUANTILES}", quantiles.len());
-        return Err(ApiError::parameter("quantiles", detail));
-    }
-    Ok(quantiles)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::query::{SelectionParams, names, read_selection};
+    use crate::serve::query::{FilterParams, Parameters, WindowParams, read_selection};
     use model::{Dimension, UnixNanos};
 
     fn read(raw: &str) -> Result<Distribution, ApiError> {
-        let known = [names::<SelectionParams>(), names::<DistributionParams>()];
-        let parameters = Parameters::read(Some(raw), &known)?;
-        Distribution::read(&parameters, &read_selection(&parameters, UnixNanos(1))?)
+        let Parameters((window, filters, distribution)) =
+            Parameters::<(WindowParams, FilterParams, DistributionParams)>::parse(raw)?;
+        distribution.distribution(&read_selection(&window, &filters, UnixNanos(1))?)
     }
 
     #[test]

@@ -1,96 +1,95 @@
-//! The raw parameters of a query, checked for unknown and repeated names.
+//! The extractor of a query: one or several groups of parameters, each parsed and documented by one struct.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::serve::error::ApiError;
 
-/// The parameters of one query, all of known names.
-#[derive(Debug, Default)]
-pub struct Parameters {
-    pairs: Vec<(String, String)>,
+/// The parameters of one query. `P` is a tuple of groups, so that resources share the groups that they have in common;
+/// `()` is a resource without parameters.
+///
+/// Fields are `snake_case` strings, numbers or lists, read by the functions of `super::values`: an error of theirs
+/// continues the sentence that the parameter's name begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameters<P>(pub P);
+
+impl<P: Groups> Parameters<P> {
+    /// Reads the text after the question mark.
+    ///
+    /// # Errors
+    /// [`ApiError::Parameter`] for a name that no group documents, with the nearest that is; and for a value of the wrong
+    /// form, or given too often.
+    pub fn parse(text: &str) -> Result<Self, ApiError> {
+        check_names(text, &P::names())?;
+        Ok(Self(P::parse(text)?))
+    }
 }
 
-/// The names of the parameters that a struct documents.
-pub fn names<P: IntoParams>() -> Vec<String> {
+impl<S: Sync, P: Groups> FromRequestParts<S> for Parameters<P> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+/// Groups of parameters that one query takes.
+pub trait Groups: Sized {
+    /// The documented names, in the order of the document.
+    fn names() -> Vec<String>;
+
+    /// Reads each group, and leaves the parameters of the others aside.
+    ///
+    /// # Errors
+    /// [`ApiError::Parameter`] for a value of the wrong form, or given too often.
+    fn parse(text: &str) -> Result<Self, ApiError>;
+}
+
+// No `flatten`: it would lose the name of the parameter that an error is about.
+macro_rules! groups {
+    ($($group:ident),*) => {
+        impl<$($group: DeserializeOwned + IntoParams),*> Groups for ($($group,)*) {
+            fn names() -> Vec<String> {
+                let groups: Vec<Vec<String>> = vec![$(documented::<$group>()),*];
+                groups.concat()
+            }
+
+            fn parse(_text: &str) -> Result<Self, ApiError> {
+                Ok(($(parse_group::<$group>(_text)?,)*))
+            }
+        }
+    };
+}
+
+groups!();
+groups!(A);
+groups!(A, B);
+groups!(A, B, C);
+groups!(A, B, C, D);
+
+fn documented<P: IntoParams>() -> Vec<String> {
     P::into_params(|| None).into_iter().map(|parameter| parameter.name).collect()
 }
 
-impl Parameters {
-    /// Reads the text after the question mark. `known` is the names that the resource takes.
-    ///
-    /// # Errors
-    /// [`ApiError::Parameter`] for a name that is not known, with the nearest that is.
-    pub fn read(raw: Option<&str>, known: &[Vec<String>]) -> Result<Self, ApiError> {
-        let known: Vec<&String> = known.iter().flatten().collect();
-        let mut pairs = Vec::new();
-        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
-            if !known.iter().any(|known| **known == name) {
-                return Err(unknown(&name, &known));
-            }
-            pairs.push((name.into_owned(), value.into_owned()));
-        }
-        Ok(Self { pairs })
-    }
+fn parse_group<P: DeserializeOwned>(text: &str) -> Result<P, ApiError> {
+    let form = serde_html_form::Deserializer::from_bytes(text.as_bytes());
+    serde_path_to_error::deserialize(form).map_err(|error| {
+        let name = error.path().to_string();
+        let detail = format!("{name} {}", error.inner());
+        ApiError::parameter(name, detail)
+    })
+}
 
-    /// All values of a parameter, in their order; none may be empty.
-    ///
-    /// # Errors
-    /// [`ApiError::Parameter`] for an empty one.
-    pub fn all(&self, name: &str) -> Result<Vec<&str>, ApiError> {
-        let values: Vec<&str> =
-            self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect();
-        if values.iter().any(|value| value.is_empty()) {
-            return Err(ApiError::parameter(name, format!("{name} is empty; give it a value or leave it out")));
-        }
-        Ok(values)
-    }
-
-    /// The one value of a parameter.
-    ///
-    /// # Errors
-    /// [`ApiError::Parameter`] where it is empty or given more than once.
-    pub fn one(&self, name: &str) -> Result<Option<&str>, ApiError> {
-        match self.all(name)?.as_slice() {
-            [] => Ok(None),
-            [value] => Ok(Some(value)),
-            values => {
-                let detail = format!("{name} is given {} times; give it once", values.len());
-                Err(ApiError::parameter(name, detail))
-            }
-        }
-    }
-
-    /// All members of a parameter whose values are comma-separated lists.
-    ///
-    /// # Errors
-    /// [`ApiError::Parameter`] for an empty value or member.
-    pub fn list(&self, name: &str) -> Result<Vec<&str>, ApiError> {
-        let members: Vec<&str> =
-            self.all(name)?.into_iter().flat_map(|value| value.split(',')).map(str::trim).collect();
-        if members.iter().any(|member| member.is_empty()) {
-            let detail = format!("{name} has an empty member; separate its members by single commas");
-            return Err(ApiError::parameter(name, detail));
-        }
-        Ok(members)
-    }
-
-    /// A whole number within bounds.
-    ///
-    /// # Errors
-    /// [`ApiError::Parameter`] where it is not a number, or out of bounds.
-    pub fn number(&self, name: &str, bounds: RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
-        let Some(text) = self.one(name)? else { return Ok(None) };
-        match text.parse() {
-            Ok(number) if bounds.contains(&number) => Ok(Some(number)),
-            _ => {
-                let (least, most) = (bounds.start(), bounds.end());
-                let detail = format!("{name} is {text:?}; give a whole number from {least} to {most}");
-                Err(ApiError::parameter(name, detail))
-            }
-        }
+fn check_names(text: &str, known: &[String]) -> Result<(), ApiError> {
+    let pairs: Vec<(String, String)> =
+        serde_html_form::from_str(text).map_err(|error| ApiError::parameter("query", error.to_string()))?;
+    match pairs.iter().find(|(name, _)| !known.contains(name)) {
+        Some((name, _)) => Err(unknown(name, known)),
+        None => Ok(()),
     }
 }
 
@@ -101,8 +100,8 @@ pub(super) fn not_among(name: &str, got: &str, accepted: impl IntoIterator<Item 
     ApiError::Parameter { name: name.to_owned(), detail, accepted }
 }
 
-fn unknown(name: &str, known: &[&String]) -> ApiError {
-    let accepted: Vec<String> = known.iter().map(|name| (*name).clone()).collect();
+fn unknown(name: &str, known: &[String]) -> ApiError {
+    let accepted = known.to_vec();
     if accepted.is_empty() {
         let detail = format!("there is no parameter {name:?} here; this resource takes none");
         return ApiError::Parameter { name: name.to_owned(), detail, accepted };
@@ -115,7 +114,7 @@ fn unknown(name: &str, known: &[&String]) -> ApiError {
 }
 
 /// The known name most like one that is not known, if any is near.
-fn nearest<'a>(name: &str, known: &[&'a String]) -> Option<&'a str> {
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.75).then_some(best.as_str())
@@ -123,44 +122,82 @@ fn nearest<'a>(name: &str, known: &[&'a String]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde::Deserialize;
 
-    fn known() -> Vec<Vec<String>> {
-        vec![vec!["from".into(), "to".into()], vec!["group_by".into(), "limit".into()]]
+    use super::*;
+    use crate::serve::query::{list, number, single};
+
+    #[derive(Debug, Default, Deserialize, IntoParams)]
+    #[serde(default)]
+    struct Window {
+        #[serde(deserialize_with = "single")]
+        from: Option<String>,
+        #[serde(deserialize_with = "single")]
+        to: Option<String>,
     }
 
-    fn read(raw: &str) -> Parameters {
-        Parameters::read(Some(raw), &known()).expect("known names")
+    #[derive(Debug, Default, Deserialize, IntoParams)]
+    #[serde(default)]
+    struct Table {
+        #[serde(deserialize_with = "list")]
+        group_by: Vec<String>,
+        #[serde(deserialize_with = "number::<_, 1, 100>")]
+        limit: Option<u32>,
+    }
+
+    fn parse(text: &str) -> Result<(Window, Table), ApiError> {
+        Parameters::parse(text).map(|Parameters(groups)| groups)
+    }
+
+    /// The parameter that a problem names, and its text.
+    fn refused(text: &str) -> (String, String) {
+        match parse(text).expect_err("refused") {
+            ApiError::Parameter { name, detail, .. } => (name, detail),
+            error => panic!("{error}"),
+        }
     }
 
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest() {
-        let error = Parameters::read(Some("groupby=model"), &known()).expect_err("no such name");
-        assert_eq!(error.to_string(), "there is no parameter \"groupby\" here; did you mean \"group_by\"?");
-        let error = Parameters::read(Some("zzz=1"), &known()).expect_err("no such name");
-        assert_eq!(error.to_string(), "there is no parameter \"zzz\" here; give any of from, to, group_by, limit");
-        let error = Parameters::read(Some("a"), &[]).expect_err("no names at all");
+        let (name, detail) = refused("groupby=model");
+        assert_eq!(name, "groupby");
+        assert_eq!(detail, "there is no parameter \"groupby\" here; did you mean \"group_by\"?");
+        let (_, detail) = refused("zzz=1");
+        assert_eq!(detail, "there is no parameter \"zzz\" here; give any of from, to, group_by, limit");
+        let error = Parameters::<()>::parse("a").expect_err("no names at all");
         assert!(error.to_string().ends_with("this resource takes none"));
+        Parameters::<()>::parse("").expect("no parameters");
     }
 
     #[test]
     fn lists_may_be_repeated_or_separated_by_commas() {
-        let parameters = read("group_by=model,pool&group_by=run");
-        assert_eq!(parameters.list("group_by").expect("a list"), ["model", "pool", "run"]);
-        assert!(read("group_by=model,,pool").list("group_by").is_err());
+        let (_, table) = parse("group_by=model,pool&limit=1&group_by=run").expect("a list");
+        assert_eq!(table.group_by, ["model", "pool", "run"]);
+        let (name, detail) = refused("group_by=model,,pool");
+        assert_eq!(name, "group_by");
+        assert_eq!(detail, "group_by has an empty member; separate its members by single commas");
+        assert_eq!(refused("group_by=").1, "group_by is empty; give it a value or leave it out");
     }
 
     #[test]
     fn a_single_value_given_twice_or_empty_is_refused() {
-        assert!(read("from=-1h&from=-2h").one("from").is_err());
-        assert!(read("from=").one("from").is_err());
-        assert_eq!(read("to=now").one("from").expect("absent"), None);
+        let twice = ("from".to_owned(), "from is given 2 times; give it once".to_owned());
+        assert_eq!(refused("from=-1h&from=-2h"), twice);
+        let empty = ("from".to_owned(), "from is empty; give it a value or leave it out".to_owned());
+        assert_eq!(refused("from="), empty);
+        assert_eq!(refused("from"), empty);
+        assert_eq!(refused("from=-1h&from="), empty);
+        let (window, _) = parse("to=now").expect("one value");
+        assert_eq!((window.from, window.to.as_deref()), (None, Some("now")));
     }
 
     #[test]
     fn numbers_are_bounded() {
-        assert_eq!(read("limit=10").number("limit", 1..=100).expect("within"), Some(10));
-        let error = read("limit=101").number("limit", 1..=100).expect_err("over");
-        assert_eq!(error.to_string(), "limit is \"101\"; give a whole number from 1 to 100");
+        assert_eq!(parse("limit=10").expect("within").1.limit, Some(10));
+        for text in ["101", "0", "-1", "1.5", "ten"] {
+            let detail = format!("limit is {text:?}; give a whole number from 1 to 100");
+            assert_eq!(refused(&format!("limit={text}")), ("limit".to_owned(), detail));
+        }
+        assert_eq!(refused("limit=1&limit=2").1, "limit is given 2 times; give it once");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -71,12 +71,7 @@ pub(super) fn routes(sources: Sources) -> OpenApiRouter {
          description = "The database is away for now"),
     ),
 )]
-async fn status(
-    State(sources): State<Sources>,
-    id: PathId,
-    RawQuery(query): RawQuery,
-) -> Result<Json<StatusAnswer>, ApiError> {
-    Parameters::read(query.as_deref(), &[])?;
+async fn status(State(sources): State<Sources>, id: PathId, _: Parameters<()>) -> Result<Json<StatusAnswer>, ApiError> {
     let id = read_id(id)?;
     let current = sources.objectives.current().await?;
     let found = current.iter().find(|versioned| versioned.objective.id == id);
