@@ -27,7 +27,7 @@ use serde_json::Value;
 use self::folder::DemoFolder;
 use super::api::Api;
 use super::serve::{Signals, announce};
-use super::server::Server;
+use super::server::{Plan, Server};
 use crate::config::{LogFormat, Settings};
 use crate::telemetry;
 use model::{Nanos, TraceId, UnixNanos};
@@ -71,10 +71,10 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         return live::run(&args, signals).await;
     }
     let folder = DemoFolder::new(args.data_dir.clone());
-    let settings = settings(&args, &folder, &[])?;
+    let plan = Plan::read(settings(&args, &folder, &[])?, Arc::default())?;
     let step = spinner("starting PostgreSQL and the listeners")?;
     let server = tokio::select! {
-        started = Server::start(&settings, Arc::default()) => started?,
+        started = Server::start(plan) => started?,
         () = signals.next() => return Ok(ExitCode::FAILURE),
     };
     let played = tokio::select! {

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Args, CommandFactory};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::server::{Addresses, Server};
+use super::server::{Addresses, Plan, Server};
 use crate::config::{Settings, file};
 use crate::telemetry;
 use normalise::Dialects;
@@ -54,9 +54,13 @@ fn is_given(flag: &OsString, line: &[OsString]) -> bool {
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_logs(args.settings.log.log_format, "warn,tracejoin=info");
+    let plan = match Plan::read(args.settings, args.dialects) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(super::usage_error(&error)),
+    };
     let mut signals = Signals::listen()?;
     let mut server = tokio::select! {
-        started = Server::start(&args.settings, args.dialects) => started?,
+        started = Server::start(plan) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     // Whoever started it may have stopped reading: no reason to stop serving.

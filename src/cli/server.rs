@@ -22,6 +22,7 @@ use crate::objectives::catalogue::Catalogue;
 use crate::objectives::dry_runs::DryRuns;
 use crate::objectives::gates::Gates;
 use crate::objectives::latest::LatestVerdicts;
+use crate::objectives::notify::Receivers;
 use crate::private_postgres::{self, PrivatePostgres};
 use crate::reader::Reader;
 use crate::receive::budget::Budget;
@@ -57,6 +58,25 @@ pub struct Addresses {
     pub http: SocketAddr,
 }
 
+/// What a server is started from, parsed: a mistake in the settings is found before a port is bound or a database is
+/// started.
+pub struct Plan {
+    settings: Settings,
+    dialects: Arc<Dialects>,
+    receivers: Receivers,
+}
+
+impl Plan {
+    /// Parses what the settings leave as text. Receiving, joining and answering read spans by the same dialects.
+    ///
+    /// # Errors
+    /// Where a setting cannot be used; the message says what to change.
+    pub fn read(settings: Settings, dialects: Arc<Dialects>) -> anyhow::Result<Self> {
+        let receivers = alerting::receivers(&settings.slo)?;
+        Ok(Self { settings, dialects, receivers })
+    }
+}
+
 /// A running server.
 pub struct Server {
     addresses: Addresses,
@@ -69,12 +89,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts everything, and returns once it takes and answers. Receiving, joining and answering read spans by the same
-    /// dialects.
+    /// Starts everything, and returns once it takes and answers.
     ///
     /// # Errors
     /// Where a part cannot be started; each says what to change.
-    pub async fn start(settings: &Settings, dialects: Arc<Dialects>) -> anyhow::Result<Self> {
+    pub async fn start(plan: Plan) -> anyhow::Result<Self> {
+        let Plan { settings, dialects, receivers } = plan;
+        let settings = &settings;
         let health = telemetry::init_metrics()?;
         let doors = Doors::bind(&settings.listen).await?;
         let addresses = doors.addresses()?;
@@ -121,7 +142,7 @@ impl Server {
         }
         let (rollups, stopping) = (Rollups::new(store.clone()), stop.clone());
         workers.spawn(async move { rollups.run(stopping).await });
-        alerting::start(&settings.slo, &store, &catalogue, verdicts, &mut workers, &stop)?;
+        alerting::start(&settings.slo, receivers, &store, &catalogue, verdicts, &mut workers, &stop);
         let stopping = stop.clone();
         workers.spawn(async move { catalogue.run(stopping).await });
         workers.spawn(upkeep::maintain(store.clone(), archive.clone(), stop.clone()));

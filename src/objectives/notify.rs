@@ -72,6 +72,33 @@ pub enum NotifyError {
     Client(#[source] reqwest::Error),
 }
 
+/// The receivers of [`Options`], parsed: nothing about them can fail once alerts are sent except their answers.
+#[derive(Clone)]
+pub struct Receivers {
+    client: Client,
+    list: Arc<[Receiver]>,
+    key: Option<Arc<Key>>,
+    resend: Duration,
+}
+
+impl Receivers {
+    /// Parses the settings; opens no connection.
+    ///
+    /// # Errors
+    /// All of [`NotifyError`].
+    pub fn read(options: &Options) -> Result<Self, NotifyError> {
+        let mut receivers = receiver::read(Kind::Alertmanager, &options.alertmanagers)?;
+        receivers.extend(receiver::read(Kind::Webhook, &options.webhooks)?);
+        receivers.dedup_by(|one, other| one.id == other.id);
+        let key = options.webhook_secret.as_deref().map(Key::read).transpose()?;
+        if key.is_none() && !options.webhooks.is_empty() {
+            return Err(NotifyError::Secret("is missing"));
+        }
+        let client = post::client().map_err(NotifyError::Client)?;
+        Ok(Self { client, list: receivers.into(), key: key.map(Arc::new), resend: options.resend })
+    }
+}
+
 /// Tells receivers what they are owed.
 #[derive(Clone)]
 pub struct Notifier {
@@ -84,19 +111,9 @@ pub struct Notifier {
 
 impl Notifier {
     /// For the alerts of a store.
-    ///
-    /// # Errors
-    /// All of [`NotifyError`].
-    pub fn new(store: Store, options: &Options) -> Result<Self, NotifyError> {
-        let mut receivers = receiver::read(Kind::Alertmanager, &options.alertmanagers)?;
-        receivers.extend(receiver::read(Kind::Webhook, &options.webhooks)?);
-        receivers.dedup_by(|one, other| one.id == other.id);
-        let key = options.webhook_secret.as_deref().map(Key::read).transpose()?;
-        if key.is_none() && !options.webhooks.is_empty() {
-            return Err(NotifyError::Secret("is missing"));
-        }
-        let client = post::client().map_err(NotifyError::Client)?;
-        Ok(Self { store, client, receivers: receivers.into(), key: key.map(Arc::new), resend: options.resend })
+    pub fn new(store: Store, receivers: Receivers) -> Self {
+        let Receivers { client, list, key, resend } = receivers;
+        Self { store, client, receivers: list, key, resend }
     }
 
     /// The names under which receivers are owed something: kind, host and a digest of the address.

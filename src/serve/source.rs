@@ -15,7 +15,7 @@ use super::trace::Explained;
 use crate::objectives::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::objectives::dry_runs::DryRunError;
 use crate::objectives::gates::{GateError, GateQuestion, Judged};
-use crate::store::{AlertTransition, DeliveryState, StoredAlert};
+use crate::store::{AlertTransition, DeliveryState, StoreError, StoredAlert};
 use model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
 use slo::dry_run::{DryRunQuestion, Replayed};
 use slo::{Objective, ObjectiveId};
@@ -24,7 +24,7 @@ use stats::{Question, Window};
 /// Why nothing could be read.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The database is away for now.
+    /// There is no database to read from for now. The text reaches the caller, so it holds nothing of the database's own.
     #[error("{0}")]
     Unavailable(String),
     /// More is asked for than is answered at once.
@@ -40,8 +40,19 @@ pub enum SourceError {
     Internal(#[from] Box<dyn StdError + Send + Sync>),
 }
 
-/// What a reader is told to wait while the database is away.
+/// How long a caller waits before it asks an absent database again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+impl From<StoreError> for SourceError {
+    fn from(error: StoreError) -> Self {
+        if !error.is_absent() {
+            return Self::Internal(Box::new(error));
+        }
+        tracing::warn!(%error, "database unavailable");
+        let seconds = RETRY_AFTER.as_secs();
+        Self::Unavailable(format!("the database is unavailable; ask again in {seconds} s"))
+    }
+}
 
 impl From<SourceError> for ApiError {
     fn from(error: SourceError) -> Self {

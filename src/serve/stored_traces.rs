@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use super::source::{SourceError, TraceSource};
 use super::trace::Explained;
 use crate::gather::gather;
-use crate::store::{RequestRow, Store, StoreError};
+use crate::store::{RequestRow, Store};
 use join::{JoinRules, Joined, Pairing};
 use model::{Flag, TraceArrivals, TraceId, UnixNanos};
 
@@ -80,12 +80,6 @@ fn explained(joined: Joined, rows: &[RequestRow]) -> Explained {
     let mut explained = Explained::of(joined, row.map_or(0, |row| row.revision));
     explained.request.flags.set_if(row.is_some_and(|row| row.request.flags.has(Flag::Late)), Flag::Late);
     explained
-}
-
-impl From<StoreError> for SourceError {
-    fn from(error: StoreError) -> Self {
-        Self::Unavailable(format!("the database cannot be read for now: {error}"))
-    }
 }
 
 impl TraceSource for StoredTraces {

@@ -31,6 +31,27 @@ pub enum StoreError {
     Database(#[from] sqlx::Error),
 }
 
+impl StoreError {
+    /// Whether there is no database to talk to for now, so that the same question may be answered later. Everything
+    /// else is a fault: of a statement, of what is stored, or of the schema.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Database(error) if is_absent(error))
+    }
+}
+
+/// Reads the kind of a failure, and where the server answered its SQLSTATE (PostgreSQL's manual, appendix A).
+fn is_absent(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            // Connection exception, insufficient resources such as too many connections, shutdown or start-up.
+            ["08", "53", "57P0"].iter().any(|class| code.starts_with(class))
+        }
+        _ => false,
+    }
+}
+
 /// Why a batch was not taken. Nothing of it may be acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubmitError {
@@ -97,4 +118,79 @@ fn missing_partition(error: &sqlx::Error) -> bool {
         .as_database_error()
         .and_then(|database| database.try_downcast_ref::<PgDatabaseError>())
         .is_some_and(|database| database.constraint().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error as StdError;
+    use std::fmt;
+    use std::io::{Error as IoError, ErrorKind};
+
+    use sqlx::error::{DatabaseError, ErrorKind as DatabaseErrorKind};
+
+    use super::*;
+
+    /// An answer of the server with this SQLSTATE.
+    #[derive(Debug)]
+    struct Answered(&'static str);
+
+    impl fmt::Display for Answered {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl StdError for Answered {}
+
+    impl DatabaseError for Answered {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> DatabaseErrorKind {
+            DatabaseErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn only_an_absent_database_is_worth_another_try() {
+        let refused = sqlx::Error::Io(IoError::from(ErrorKind::ConnectionRefused));
+        for absent in [refused, sqlx::Error::PoolTimedOut, sqlx::Error::PoolClosed] {
+            assert!(StoreError::from(absent).is_absent());
+        }
+        for fault in [sqlx::Error::RowNotFound, sqlx::Error::Decode("not a span".into())] {
+            assert!(!StoreError::from(fault).is_absent());
+        }
+        let sqlstates = [
+            ("08006", true),
+            ("53300", true),
+            ("57P01", true),
+            ("57P03", true),
+            ("57014", false),
+            ("42P01", false),
+            ("22003", false),
+            ("28P01", false),
+        ];
+        for (code, absent) in sqlstates {
+            let error = StoreError::from(sqlx::Error::Database(Box::new(Answered(code))));
+            assert_eq!(error.is_absent(), absent, "{code}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use slo::{ObjectiveId, document};
 use tracejoin::objectives::catalogue::Catalogue;
 use tracejoin::objectives::evaluator::{self, Evaluated, Evaluator};
-use tracejoin::objectives::notify::{self, Notifier};
+use tracejoin::objectives::notify::{self, Notifier, Receivers};
 use tracejoin::store::{AlertTransition, Store};
 
 use self::receiver::{Receiver, SECRET};
@@ -44,7 +44,7 @@ impl Scene {
         let catalogue = Arc::new(Catalogue::new(store.clone()));
         let webhook_secret = Some(SECRET.to_owned());
         let options = notify::Options { alertmanagers, webhooks, webhook_secret, resend: RESEND };
-        let notifier = Notifier::new(store.clone(), &options).expect("receivers");
+        let notifier = Notifier::new(store.clone(), Receivers::read(&options).expect("receivers"));
         let public_url = Some("https://tracejoin.example".parse().expect("a URL"));
         let told = evaluator::Options { receivers: notifier.receivers(), public_url, ..Default::default() };
         let evaluator = Evaluator::new(store.clone(), catalogue.clone(), told);

@@ -102,6 +102,30 @@ fn a_bad_configuration_file_is_told_with_its_key() {
 }
 
 #[test]
+fn a_bad_receiver_ends_the_start_before_a_port_or_a_database_is_touched() {
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = format!("--http-addr={}", holder.local_addr().expect("bound"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let data_dir = format!("--data-dir={}", data.display());
+    let key = format!("--webhook-secret=whsec_{}", "A".repeat(44));
+    // The port is taken, so a start that reached its listeners would name it.
+    let mistakes = [
+        ("--webhook=hooks.example/x", key.as_str(), "number 1 of --webhook"),
+        ("--webhook=http://hooks.example/x", "--webhook-secret=whsec_short", "--webhook-secret"),
+        ("--alertmanager=ftp://alerts.example", key.as_str(), "number 1 of --alertmanager"),
+    ];
+    for (receiver, key, expected) in mistakes {
+        let output = run(&["serve", &taken, &data_dir, receiver, key]);
+        let (printed, reason) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{reason}");
+        assert!(reason.contains(expected) && !reason.contains("cannot listen"), "{reason}");
+        assert_eq!(printed, "");
+        assert!(!data.exists(), "a database was started");
+    }
+}
+
+#[test]
 fn a_flag_goes_before_the_environment_and_that_before_the_file() {
     let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = holder.local_addr().expect("bound").to_string();

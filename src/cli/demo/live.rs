@@ -22,7 +22,7 @@ use super::folder::DemoFolder;
 use super::{DemoArgs, settings};
 use crate::cli::api::Api;
 use crate::cli::serve::Signals;
-use crate::cli::server::{Addresses, Server};
+use crate::cli::server::{Addresses, Plan, Server};
 use model::{Nanos, UnixNanos};
 
 /// How often what has ended is sent.
@@ -83,8 +83,9 @@ pub async fn run(args: &DemoArgs, mut signals: Signals) -> anyhow::Result<ExitCo
     let folder = DemoFolder::new(args.data_dir.clone());
     let address = format!("--http-addr={}", args.live.http_addr);
     let settings = settings(args, &folder, &["--slo-evaluation=2s".to_owned(), address])?;
+    let plan = Plan::read(settings, Arc::default())?;
     let mut server = tokio::select! {
-        started = Server::start(&settings, Arc::default()) => started?,
+        started = Server::start(plan) => started?,
         () = signals.next() => return Ok(ExitCode::FAILURE),
     };
     let addresses = server.addresses();

@@ -10,21 +10,14 @@ use crate::config::{Hidden, SloSettings};
 use crate::objectives::catalogue::Catalogue;
 use crate::objectives::evaluator::{self, Evaluator};
 use crate::objectives::latest::LatestVerdicts;
-use crate::objectives::notify::{self, Notifier};
+use crate::objectives::notify::{self, Notifier, Receivers};
 use crate::store::Store;
 
-/// Starts what keeps the alerts of a store and tells of them, until `stop`.
+/// Parses who receives alerts.
 ///
 /// # Errors
-/// Where a receiver cannot be told; the message says what to change.
-pub(super) fn start(
-    settings: &SloSettings,
-    store: &Store,
-    catalogue: &Arc<Catalogue>,
-    verdicts: Arc<LatestVerdicts>,
-    workers: &mut JoinSet<()>,
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
+/// Where an address or the key cannot be used; the message says what to change.
+pub(super) fn receivers(settings: &SloSettings) -> anyhow::Result<Receivers> {
     let texts = |hidden: &[Hidden]| hidden.iter().map(|one| one.reveal().to_owned()).collect();
     let options = notify::Options {
         alertmanagers: texts(&settings.alertmanager),
@@ -32,7 +25,20 @@ pub(super) fn start(
         webhook_secret: settings.webhook_secret.as_ref().map(|secret| secret.reveal().to_owned()),
         resend: settings.alert_resend,
     };
-    let notifier = Notifier::new(store.clone(), &options).context("cannot tell of alerts")?;
+    Receivers::read(&options).context("cannot tell of alerts")
+}
+
+/// Starts what keeps the alerts of a store and sends them, until `stop`.
+pub(super) fn start(
+    settings: &SloSettings,
+    receivers: Receivers,
+    store: &Store,
+    catalogue: &Arc<Catalogue>,
+    verdicts: Arc<LatestVerdicts>,
+    workers: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) {
+    let notifier = Notifier::new(store.clone(), receivers);
     let told =
         evaluator::Options { receivers: notifier.receivers(), public_url: settings.public_url.clone(), verdicts };
     let evaluator = Evaluator::new(store.clone(), Arc::clone(catalogue), told);
@@ -41,5 +47,4 @@ pub(super) fn start(
     workers.spawn(async move { evaluator.run(every, stopping).await });
     let stopping = stop.clone();
     workers.spawn(async move { notifier.run(stopping).await });
-    Ok(())
 }

@@ -70,7 +70,10 @@ impl StoreReadiness {
         }
         match tokio::time::timeout(PING_PATIENCE, self.store.ping()).await {
             Ok(Ok(())) => Vec::new(),
-            Ok(Err(error)) => vec![format!("the database does not answer: {error}")],
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "database unavailable");
+                vec!["the database does not answer: check that it runs; the log names the cause".to_owned()]
+            }
             Err(_) => vec![format!("the database did not answer within {} s", PING_PATIENCE.as_secs())],
         }
     }

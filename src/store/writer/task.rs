@@ -223,12 +223,14 @@ impl Failure {
         Self { cause: Cause::Server, message }
     }
 
+    /// What the submitter reads. The database's own text stays in the log.
     fn refusal(&self) -> SubmitError {
         match self.cause {
             Cause::Data => {
-                SubmitError::Invalid { message: format!("the database refuses this data: {}", self.message) }
+                let message = "the database refuses this data: the server's log names the reason".to_owned();
+                SubmitError::Invalid { message }
             }
-            _ => SubmitError::unavailable(format!("the database cannot commit now: {}", self.message)),
+            _ => SubmitError::unavailable("the database cannot commit now: send the same again later".to_owned()),
         }
     }
 }
