@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::serve::trace::TraceAnswer;
+use api::TraceAnswer;
 use model::{State, TraceId};
 
 /// How often a request that is being joined is looked for.

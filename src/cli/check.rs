@@ -15,7 +15,7 @@ use self::finding::{Finding, findings};
 use self::probe::Probe;
 use super::api::{Api, ServerArgs};
 use super::import::upload::Uploader;
-use crate::serve::trace::RequestAnswer;
+use api::RequestAnswer;
 
 const RETRY_FOR: Duration = Duration::from_secs(30);
 /// Left with where the request itself failed, so that nothing can be said of the traces.

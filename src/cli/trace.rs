@@ -8,7 +8,8 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::api::{Api, ServerArgs};
-use crate::serve::trace::{RequestAnswer, TraceAnswer, text};
+use crate::serve::trace::text;
+use api::{RequestAnswer, TraceAnswer};
 use model::TraceId;
 
 /// Explains one request.

@@ -11,10 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
-use super::phases::view::rfc3339;
 use super::query::{Parameters, WindowParams, number, single};
 use super::source::{AlertSource, ToldTransition};
 use crate::store::{DeliveryState, StoredAlert};
+use api::rfc3339;
 use model::UnixNanos;
 
 const FIRING: &str = "firing";

@@ -8,11 +8,11 @@ use axum::extract::rejection::PathRejection;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use thiserror::Error;
-use utoipa::ToSchema;
 
 use crate::objectives::catalogue::Refusal;
+use api::FieldProblem;
+pub use api::Problem;
 use model::TraceId;
 use slo::document::DocumentError;
 
@@ -88,54 +88,6 @@ pub enum ApiError {
     Internal(#[source] Box<dyn StdError + Send + Sync>),
 }
 
-/// An RFC 9457 problem document.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Problem {
-    /// A URI for the kind of problem; `about:blank` says that the status tells it.
-    #[serde(rename = "type")]
-    #[schema(example = "about:blank")]
-    kind: &'static str,
-    /// The status in words.
-    #[schema(example = "Bad Request")]
-    title: &'static str,
-    /// The HTTP status.
-    #[schema(example = 400)]
-    status: u16,
-    /// What is wrong and what to change.
-    detail: String,
-    /// The parameter at fault.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameter: Option<String>,
-    /// What would have been accepted in its place.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    accepted: Vec<String>,
-    /// What is in the way of being ready.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    reasons: Vec<String>,
-    /// What is wrong with a document, in the order of its text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    errors: Vec<FieldProblem>,
-}
-
-/// A field of a document that cannot be used.
-#[derive(Debug, Serialize, ToSchema)]
-struct FieldProblem {
-    /// Its line, from 1.
-    #[schema(example = 7)]
-    line: u64,
-    /// Its column, from 1.
-    #[schema(example = 17)]
-    column: u64,
-    /// Its path in the document.
-    #[schema(example = "spec.threshold_ms")]
-    field: String,
-    /// What is wrong and what to do.
-    reason: String,
-}
-
 impl ApiError {
     /// A parameter that cannot be understood; `detail` says what to change.
     pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
@@ -166,8 +118,8 @@ impl ApiError {
         let detail = self.to_string();
         let title = status.canonical_reason().unwrap_or("Error");
         let mut problem = Problem {
-            kind: "about:blank",
-            title,
+            kind: "about:blank".to_owned(),
+            title: title.to_owned(),
             status: status.as_u16(),
             detail,
             parameter: None,
@@ -181,17 +133,15 @@ impl ApiError {
                 problem.accepted = accepted;
             }
             Self::NotReady { reasons } => problem.reasons = reasons,
-            Self::Document(errors) => problem.errors = errors.into_iter().map(FieldProblem::from).collect(),
+            Self::Document(errors) => problem.errors = errors.into_iter().map(field_problem).collect(),
             _ => {}
         }
         problem
     }
 }
 
-impl From<DocumentError> for FieldProblem {
-    fn from(DocumentError { line, column, field, reason }: DocumentError) -> Self {
-        Self { line, column, field, reason }
-    }
+fn field_problem(DocumentError { line, column, field, reason }: DocumentError) -> FieldProblem {
+    FieldProblem { line, column, field, reason }
 }
 
 fn joined(errors: &[DocumentError]) -> String {

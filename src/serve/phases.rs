@@ -1,8 +1,5 @@
 //! Percentiles: `GET /api/v1/phases` and `GET /api/v1/phases/series`.
 
-mod stream;
-pub mod view;
-
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,11 +7,11 @@ use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::view::{PercentilesAnswer, SeriesAnswer};
 use super::error::{ApiError, Problem};
 use super::query::{Distribution, DistributionParams, FilterParams, Parameters, WindowParams, read_selection};
 use super::source::WindowSource;
 use super::steps::StepParams;
+use api::{PercentilesAnswer, SeriesAnswer};
 use model::{Selection, UnixNanos};
 use stats::Question;
 

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
-use super::phases::view::rfc3339;
 use super::query::{FilterParams, Parameters, WindowParams, number, read_selection, single};
 use super::source::WindowSource;
-use super::trace::RequestAnswer;
+use api::{RequestAnswer, RequestsAnswer, rfc3339};
 use model::{Metric, Order, OrderKey, UnixNanos};
 
 const WINDOW_AT: &str = "window_at";
@@ -87,20 +85,6 @@ fn read_order(text: &str) -> Result<Order, ApiError> {
         accepted.join(", ")
     );
     Err(ApiError::Parameter { name: "order".to_owned(), detail, accepted })
-}
-
-/// Requests of a window.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Requests)]
-pub struct RequestsAnswer {
-    /// Start of the window.
-    #[schema(format = DateTime)]
-    pub from: String,
-    /// Its end, not included.
-    #[schema(format = DateTime)]
-    pub to: String,
-    /// The requests, in the order asked for; their `spans` are left empty.
-    pub requests: Vec<RequestAnswer>,
 }
 
 #[cfg(test)]

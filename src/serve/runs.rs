@@ -14,9 +14,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
-use super::phases::view::rfc3339;
 use super::query::parse_time;
 use super::source::RunSource;
+use api::rfc3339;
 use model::{Run, RunEnd, UnixNanos};
 use normalise;
 

@@ -11,11 +11,11 @@ use thiserror::Error;
 
 use super::error::ApiError;
 use super::slos::ObjectiveStatus;
-use super::trace::Explained;
 use crate::objectives::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::objectives::dry_runs::DryRunError;
 use crate::objectives::gates::{GateError, GateQuestion, Judged};
 use crate::store::{AlertTransition, DeliveryState, StoreError, StoredAlert};
+use api::Explained;
 use model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};
 use slo::dry_run::{DryRunQuestion, Replayed};
 use slo::{Objective, ObjectiveId};

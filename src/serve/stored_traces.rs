@@ -4,9 +4,9 @@
 use futures::future::BoxFuture;
 
 use super::source::{SourceError, TraceSource};
-use super::trace::Explained;
 use crate::gather::gather;
 use crate::store::{RequestRow, Store};
+use api::Explained;
 use join::{JoinRules, Joined, Pairing};
 use model::{Flag, TraceArrivals, TraceId, UnixNanos};
 

@@ -3,9 +3,9 @@
 use futures::future::BoxFuture;
 
 use super::source::{SourceError, WindowSource};
-use super::trace::Explained;
 use crate::reader::{ReadError, Reader};
 use crate::store::RequestRow;
+use api::Explained;
 use model::{Order, Selection};
 use stats::{Question, Window};
 

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use super::runs::tests::Log;
 use super::slos::tests::Shelf;
 use super::source::{SourceError, ToldTransition};
-use super::trace::Explained;
 use super::*;
 use crate::exposition::{ObjectiveMetrics, RequestMetrics};
 use crate::receive::budget::Budget;
@@ -25,6 +24,7 @@ use crate::receive::intake::{
 use crate::receive::limits::Limits;
 use crate::receive::records::{self, RecordDoor};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
+use api::Explained;
 use model::{Dimension, Interval, Labels, Observation, Order, Selection, State as RequestState, TraceId, UnixNanos};
 use stats::cell::cells;
 use stats::{Contents, Question, Window};

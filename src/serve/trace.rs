@@ -1,7 +1,6 @@
 //! One trace: `GET /api/v1/traces/{trace_id}`.
 
 mod report;
-mod view;
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use report::text;
-pub use view::{Explained, RequestAnswer, SpanAnswer, TraceAnswer};
 
 use super::error::{ApiError, Problem};
 use super::query::Parameters;
 use super::source::TraceSource;
+use api::TraceAnswer;
 use model::TraceId;
 
 #[cfg(test)]

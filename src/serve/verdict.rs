@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::phases::view::rfc3339;
+use api::rfc3339;
 use model::Unit;
 use slo::evidence::smaller;
 use slo::objective::Goal;

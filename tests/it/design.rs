@@ -1,6 +1,7 @@
 //! Small traces whose right answers follow from the design by hand: each case is the JSON that a sender would send, and
 //! the arithmetic stands beside it. Nothing but the wire's normalisation and the pure join is asked.
 
+use api::{Explained, TraceAnswer};
 use join::{Progress, TraceInputs, explain};
 use model::ReceivedRecord;
 use model::{Fragment, TraceId, UnixNanos};
@@ -8,7 +9,6 @@ use normalise::{self, Dialects, Limits, dialect};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tracejoin::receive::otlp::json as otlp_json;
-use tracejoin::serve::trace::{Explained, TraceAnswer};
 
 use crate::expectation;
 

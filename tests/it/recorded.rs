@@ -2,6 +2,7 @@
 //! was worked out from the spans' own times by the design's rules, not taken from an answer. Nothing but the wire's
 //! normalisation and the pure join is asked.
 
+use api::{Explained, TraceAnswer};
 use join::{Progress, TraceInputs, explain};
 use model::ReceivedRecord;
 use model::{Fragment, TraceId, UnixNanos};
@@ -9,7 +10,6 @@ use normalise::{self, Dialects, Limits, dialect};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tracejoin::receive::otlp::json as otlp_json;
-use tracejoin::serve::trace::{Explained, TraceAnswer};
 
 use crate::expectation::differences;
 

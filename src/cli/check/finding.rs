@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::serve::trace::RequestAnswer;
+use api::RequestAnswer;
 
 /// Whether one part of the trace arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -14,7 +14,8 @@ use super::send::Sent;
 use super::{MINUTE, minute};
 use crate::cli::api::Api;
 use crate::cli::{phases, trace};
-use crate::serve::trace::{TraceAnswer, text};
+use crate::serve::trace::text;
+use api::TraceAnswer;
 use model::UnixNanos;
 
 /// Prints the whole, the minutes, and the most expensive request.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::cli::import::otlp::{Message, Messages};
-use crate::serve::trace::{Explained, TraceAnswer};
+use api::{Explained, TraceAnswer};
 use join::{Progress, TraceInputs, explain};
 use model::reading::{Anchor, FirstTokenSource, Laid, Reading, Role, SubPhase};
 use model::{Dimensions, Flags, Fragment, Nanos, ServerPhase, Span, TraceId, UnixNanos, Value};

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 
 use super::reading::{File, LaidReading, SpanReading, Trace};
-use crate::serve::trace::{RequestAnswer, TraceAnswer};
+use api::{RequestAnswer, TraceAnswer};
 
 /// The report. Writing to a String cannot fail, so what it returns is not looked at.
 pub fn text(file: &File) -> String {

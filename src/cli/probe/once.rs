@@ -9,7 +9,8 @@ use super::figures::Figures;
 use super::record::record;
 use crate::cli::api::Api;
 use crate::probe::Observation;
-use crate::serve::trace::{TraceAnswer, text};
+use crate::serve::trace::text;
+use api::TraceAnswer;
 use model::ResultClass;
 
 /// Left with where the request itself did not end well.

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::serve::phases::view::rfc3339;
 use crate::serve::slos::status::BurnAnswer;
 use crate::serve::verdict::VerdictAnswer;
+use api::rfc3339;
 use model::Nanos;
 use slo::dry_run::{DryRunQuestion, Firing, Noticed, Replayed, noticed};
 

@@ -6,8 +6,8 @@ use super::view::{
     UnsettledAnswer,
 };
 use crate::objectives::gates::{GateQuestion, Judged};
-use crate::serve::phases::view::rfc3339;
 use crate::serve::verdict::VerdictAnswer;
+use api::rfc3339;
 use slo::Status;
 use slo::explain::{Baseline, Explanation, Means, Moved, Past, Slow, Splits, moved};
 use slo::gate::GateOutcome;

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::objectives::catalogue::{Change, FieldChange, PastVersion, Versioned};
 use crate::serve::error::ApiError;
-use crate::serve::phases::view::rfc3339;
+use api::rfc3339;
 use slo::{Objective, ObjectiveId, document};
 
 /// All objectives.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::view::{RequestAnswer, TraceAnswer, TtftAnswer};
+use api::{RequestAnswer, TraceAnswer, TtftAnswer};
 
 /// One `key=value` a line, in milliseconds without trailing zeros; what is not known is `unknown`. Lines of the time to
 /// the first token follow where both sides tell it. Several requests

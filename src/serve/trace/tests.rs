@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use api::Explained;
 use join::ExplainedSpan;
 use model::{
     ClientSide, Dimension, Dimensions, Flag, Flags, JoinMethod, Nanos, Rates, Request, ResultClass, ServerPhase,

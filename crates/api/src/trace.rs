@@ -1,45 +1,20 @@
-//! One request as JSON.
+//! One trace, and the requests in it.
 
 mod of_request;
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use join::{ExplainedSpan, ExplainedTiming, Joined, PhaseSources};
-use model::{Completeness, JoinMethod, Request, ResultClass, ServerPhase, State};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
 
-/// A request, and what its view shows beside it.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// The joined request.
-    pub request: Request,
-    /// 0 until it is joined, then 1; rises when late data changed it.
-    pub revision: i32,
-    /// The spans that it was painted from, outermost first.
-    pub spans: Vec<ExplainedSpan>,
-    /// Which rules told its phases.
-    pub sources: PhaseSources,
-    /// The answer's own timing.
-    pub timing: Option<ExplainedTiming>,
-}
-
-impl Explained {
-    /// What the join made of a request.
-    pub fn of(joined: Joined, revision: i32) -> Self {
-        let Joined { request, spans, sources, timing } = joined;
-        Self { request, revision, spans, sources, timing }
-    }
-
-    /// A request as it is stored: without what only its spans tell.
-    pub fn of_row(request: Request, revision: i32) -> Self {
-        Self { request, revision, spans: Vec::new(), sources: PhaseSources::new(), timing: None }
-    }
-}
+use crate::explained::Explained;
+use crate::nullable::nullable;
+use model::{Completeness, JoinMethod, ResultClass, ServerPhase, State};
 
 /// The answer to a question about a trace.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum TraceAnswer {
     /// A trace with several requests.
@@ -86,6 +61,7 @@ pub struct RequestAnswer {
     pub request_id: Option<String>,
     /// The client's own span id, which tells apart the requests of one trace.
     #[schema(example = "00000000006acfc0")]
+    #[serde(deserialize_with = "nullable")]
     pub client_span_id: Option<String>,
     /// The time that decides the request's window: the client's start, else the first arrival.
     #[schema(format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -98,29 +74,40 @@ pub struct RequestAnswer {
     pub flags: Vec<String>,
     /// `ok`, `error`, `timeout`, `cancelled` or `truncated`.
     #[schema(value_type = Option<String>, example = "ok")]
+    #[serde(deserialize_with = "nullable")]
     pub result: Option<ResultClass>,
     /// Whether all of a streamed answer arrived: `ok`, `no_end`, `missing` or `both`.
     #[schema(value_type = Option<String>, example = "ok")]
+    #[serde(deserialize_with = "nullable")]
     pub completeness: Option<Completeness>,
     /// What the client measured; null without a client record.
+    #[serde(deserialize_with = "nullable")]
     pub client: Option<ClientAnswer>,
     /// What the server measured; null without an entry span.
+    #[serde(deserialize_with = "nullable")]
     pub server: Option<ServerAnswer>,
     /// The owners of the request's time; null without an entry span.
+    #[serde(deserialize_with = "nullable")]
     pub phases: Option<PhasesAnswer>,
     /// The part of `generation_ms` up to the first token.
+    #[serde(deserialize_with = "nullable")]
     pub prefill_ms: Option<f64>,
     /// The part of `generation_ms` after the first token.
+    #[serde(deserialize_with = "nullable")]
     pub decode_ms: Option<f64>,
     /// The owners of the time to the first token; null where one of the sides does not tell it.
+    #[serde(deserialize_with = "nullable")]
     pub ttft: Option<TtftAnswer>,
     /// What the client saw of the stream.
+    #[serde(deserialize_with = "nullable")]
     pub stream: Option<StreamAnswer>,
     /// Speeds.
     pub rates: RatesAnswer,
     /// Tokens of the prompt.
+    #[serde(deserialize_with = "nullable")]
     pub input_tokens: Option<i64>,
     /// Tokens of the answer.
+    #[serde(deserialize_with = "nullable")]
     pub output_tokens: Option<i64>,
     /// The labels that are known.
     #[schema(value_type = HashMap<String, String>, example = json!({"model": "m-7b", "streaming": "true"}))]
@@ -132,6 +119,7 @@ pub struct RequestAnswer {
     #[schema(value_type = String, example = "trace_id")]
     pub join_method: JoinMethod,
     /// (client duration − unattributed) / client duration; null where either is unknown.
+    #[serde(deserialize_with = "nullable")]
     pub explained_ratio: Option<f64>,
     /// Which dialects and rules told each phase: `dialect: rule`, or `response_metrics: kind` where the answer's own
     /// timing did.
@@ -155,16 +143,22 @@ pub struct ResponseMetricsAnswer {
     /// What became of it.
     pub placement: PlacementAnswer,
     /// The engine's whole time.
+    #[serde(deserialize_with = "nullable")]
     pub total_ms: Option<f64>,
     /// Work of a gateway in front of the engine.
+    #[serde(deserialize_with = "nullable")]
     pub gateway_ms: Option<f64>,
     /// Waiting for a slot.
+    #[serde(deserialize_with = "nullable")]
     pub queue_ms: Option<f64>,
     /// Slot to the first token.
+    #[serde(deserialize_with = "nullable")]
     pub prefill_ms: Option<f64>,
     /// First token to the last.
+    #[serde(deserialize_with = "nullable")]
     pub decode_ms: Option<f64>,
     /// Slot to the last token.
+    #[serde(deserialize_with = "nullable")]
     pub generation_ms: Option<f64>,
 }
 
@@ -191,20 +185,28 @@ pub struct ClientAnswer {
     /// Where it comes from.
     pub source: ClientSource,
     /// Start of sending to the last byte.
+    #[serde(deserialize_with = "nullable")]
     pub duration_ms: Option<f64>,
     /// The same with setup.
+    #[serde(deserialize_with = "nullable")]
     pub wall_ms: Option<f64>,
     /// Connection setup.
+    #[serde(deserialize_with = "nullable")]
     pub setup_ms: Option<f64>,
     /// Start of sending to the first business event.
+    #[serde(deserialize_with = "nullable")]
     pub ttft_ms: Option<f64>,
     /// Start of sending to the first text that a person sees.
+    #[serde(deserialize_with = "nullable")]
     pub ttft_visible_ms: Option<f64>,
     /// Start of sending to the first response byte.
+    #[serde(deserialize_with = "nullable")]
     pub headers_ms: Option<f64>,
     /// Scheduled to started.
+    #[serde(deserialize_with = "nullable")]
     pub client_queue_ms: Option<f64>,
     /// HTTP status.
+    #[serde(deserialize_with = "nullable")]
     pub status: Option<i64>,
 }
 
@@ -228,6 +230,7 @@ pub struct ServerAnswer {
     /// The server's total time: exactly the sum of its phases.
     pub total_ms: f64,
     /// Entry start to the first token.
+    #[serde(deserialize_with = "nullable")]
     pub ttft_ms: Option<f64>,
 }
 
@@ -237,15 +240,19 @@ pub struct ServerAnswer {
 #[schema(as = Phases)]
 pub struct PhasesAnswer {
     /// Client duration less the server's total.
+    #[serde(deserialize_with = "nullable")]
     pub network_envelope_ms: Option<f64>,
     /// Client wall time less the server's total, where the client cannot tell its setup apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_envelope_ms: Option<f64>,
     /// Authentication, limits, routing, preparation, waiting in pools, writing the answer.
+    #[serde(deserialize_with = "nullable")]
     pub gateway_ms: Option<f64>,
     /// Accepted by the inference scheduler, no slot yet.
+    #[serde(deserialize_with = "nullable")]
     pub gpu_queue_ms: Option<f64>,
     /// Inference.
+    #[serde(deserialize_with = "nullable")]
     pub generation_ms: Option<f64>,
     /// An external call that does not disclose its queue.
     pub provider_ms: f64,
@@ -262,10 +269,13 @@ pub struct TtftAnswer {
     /// Client TTFT less the server's.
     pub envelope_ms: f64,
     /// As in `phases`, cut at the first token.
+    #[serde(deserialize_with = "nullable")]
     pub gateway_ms: Option<f64>,
     /// As in `phases`, cut at the first token.
+    #[serde(deserialize_with = "nullable")]
     pub gpu_queue_ms: Option<f64>,
     /// As in `phases`, cut at the first token.
+    #[serde(deserialize_with = "nullable")]
     pub generation_ms: Option<f64>,
     /// As in `phases`, cut at the first token.
     pub provider_ms: f64,
@@ -280,32 +290,46 @@ pub struct TtftAnswer {
 #[schema(as = Stream)]
 pub struct StreamAnswer {
     /// Events with content.
+    #[serde(deserialize_with = "nullable")]
     pub business_events: Option<i64>,
     /// Business events that arrived together with another.
+    #[serde(deserialize_with = "nullable")]
     pub batched_events: Option<i64>,
     /// Their share of the business events.
+    #[serde(deserialize_with = "nullable")]
     pub batched_share: Option<f64>,
     /// Gap between business events, median.
+    #[serde(deserialize_with = "nullable")]
     pub p50_gap_ms: Option<f64>,
     /// Gap, 0.95-quantile.
+    #[serde(deserialize_with = "nullable")]
     pub p95_gap_ms: Option<f64>,
     /// Gap, 0.99-quantile.
+    #[serde(deserialize_with = "nullable")]
     pub p99_gap_ms: Option<f64>,
     /// Longest gap.
+    #[serde(deserialize_with = "nullable")]
     pub max_gap_ms: Option<f64>,
     /// Gaps over one second.
+    #[serde(deserialize_with = "nullable")]
     pub gaps_over_1s: Option<i64>,
     /// Their share of all gaps.
+    #[serde(deserialize_with = "nullable")]
     pub stall_rate: Option<f64>,
     /// Whether the end marker came.
+    #[serde(deserialize_with = "nullable")]
     pub done_received: Option<bool>,
     /// Highest sequence number seen.
+    #[serde(deserialize_with = "nullable")]
     pub last_seq: Option<i64>,
     /// Sequence numbers that never came.
+    #[serde(deserialize_with = "nullable")]
     pub missing_seq: Option<i64>,
     /// Start of sending to the last business event.
+    #[serde(deserialize_with = "nullable")]
     pub last_event_ms: Option<f64>,
     /// Tokens that came after the first business event.
+    #[serde(deserialize_with = "nullable")]
     pub tokens_after_first: Option<i64>,
     /// Business events that came in bursts after a silence, as out of a buffer on the way: the evidence for the flag
     /// `suspected_buffering`. 0 where nothing speaks for one, null where who measured could not tell.
@@ -327,14 +351,19 @@ pub struct StreamAnswer {
 #[schema(as = Rates)]
 pub struct RatesAnswer {
     /// Tokens a second, from request to last event.
+    #[serde(deserialize_with = "nullable")]
     pub rate_e2e: Option<f64>,
     /// Tokens a second after the first token, from first to last event.
+    #[serde(deserialize_with = "nullable")]
     pub rate_stream: Option<f64>,
     /// Tokens a second that came after the first event, from first to last event.
+    #[serde(deserialize_with = "nullable")]
     pub rate_after_first: Option<f64>,
     /// Milliseconds from first to last event, a token after the first.
+    #[serde(deserialize_with = "nullable")]
     pub tpot_ms: Option<f64>,
     /// Milliseconds of generation, a token.
+    #[serde(deserialize_with = "nullable")]
     pub generation_ms_per_output_token: Option<f64>,
 }
 
@@ -346,6 +375,7 @@ pub struct SpanAnswer {
     #[schema(example = "00000000006acfc1")]
     pub span_id: String,
     /// Its parent's id, as it was sent.
+    #[serde(deserialize_with = "nullable")]
     pub parent_span_id: Option<String>,
     /// Its name.
     #[schema(example = "inference.generate")]
@@ -356,11 +386,14 @@ pub struct SpanAnswer {
     /// The service that emitted it.
     pub service: String,
     /// Start, from the entry span's start; on another clock as it was laid. Null where the span has no place there.
+    #[serde(deserialize_with = "nullable")]
     pub start_offset_ms: Option<f64>,
     /// Length by its own clock; null where its end is missing or before its start.
+    #[serde(deserialize_with = "nullable")]
     pub duration_ms: Option<f64>,
     /// Whose time it is; null is transparent.
     #[schema(value_type = Option<String>, example = "generation")]
+    #[serde(deserialize_with = "nullable")]
     pub phase: Option<ServerPhase>,
     /// The rule that decided.
     pub rule: String,
@@ -368,6 +401,19 @@ pub struct SpanAnswer {
     pub clock_domain: String,
     /// Whether it takes part in the phases: a span that does not is detached, ignored, or longer than its parent.
     pub painted: bool,
+}
+
+/// serde's own way would try both forms and name no field where neither fits.
+impl<'de> Deserialize<'de> for TraceAnswer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let answer = Value::deserialize(deserializer)?;
+        let read = if answer.get("requests").is_some() {
+            SeveralAnswer::deserialize(answer).map(Self::Several)
+        } else {
+            RequestAnswer::deserialize(answer).map(|one| Self::One(Box::new(one)))
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 impl TraceAnswer {

@@ -1,9 +1,11 @@
 //! How the view is filled from the model.
 
 use super::{
-    ClientAnswer, ClientSource, Explained, PhasesAnswer, PlacementAnswer, RatesAnswer, RequestAnswer,
-    ResponseMetricsAnswer, ServerAnswer, SpanAnswer, StreamAnswer, TtftAnswer,
+    ClientAnswer, ClientSource, PhasesAnswer, PlacementAnswer, RatesAnswer, RequestAnswer, ResponseMetricsAnswer,
+    ServerAnswer, SpanAnswer, StreamAnswer, TtftAnswer,
 };
+use crate::explained::Explained;
+use crate::time::rfc3339;
 use join::{ExplainedSpan, ExplainedTiming, Placement};
 use model::{ClientSide, Flag, Flags, Nanos, Rates, Request, ServerPhases, ServerSide, StreamSummary, TtftPhases};
 
@@ -20,7 +22,7 @@ impl From<&Explained> for RequestAnswer {
             server_trace_id: request.server_trace.map(|id| id.to_string()),
             request_id: request.request_id.clone(),
             client_span_id: request.client_span.map(|id| id.to_string()),
-            window_at: request.window_at.to_datetime().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+            window_at: rfc3339(request.window_at),
             state: request.state,
             flags: names(request.flags),
             result: request.result,

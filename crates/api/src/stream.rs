@@ -1,14 +1,15 @@
-//! What is counted of streamed answers, as JSON.
+//! What is counted of streamed answers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::nullable::nullable;
 use model::{Completeness, Interval};
 use stats::stream::{Output, Rhythm, Wholeness};
 
 /// Streamed answers by whether all of them arrived, of every result: among `ok` ones alone none would be cut off. Groups
 /// by result keep to theirs.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[schema(as = CompletenessCounts)]
 pub struct CompletenessAnswer {
     /// Requests that tell it.
@@ -41,7 +42,7 @@ impl From<&Wholeness> for CompletenessAnswer {
 
 /// How many of the requests behind the gaps and rates were held back on the way: their percentiles look better than a
 /// person saw it.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[schema(as = BufferingShare)]
 pub struct BufferingAnswer {
     /// Requests whose rhythm could be judged.
@@ -49,6 +50,7 @@ pub struct BufferingAnswer {
     /// Those flagged `suspected_buffering`.
     pub suspected: u64,
     /// Their share; null where none could be judged.
+    #[serde(deserialize_with = "nullable")]
     pub share: Option<f64>,
     /// Streamed requests that could not be judged: too short, or without gaps.
     pub not_judged: u64,
@@ -61,11 +63,12 @@ impl From<&Rhythm> for BufferingAnswer {
 }
 
 /// The output of all settled requests of the window together, of every result; no rate of a single request.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[schema(as = Throughput)]
 pub struct ThroughputAnswer {
     /// All counted tokens by the length of the window. Null where no request tells its tokens; a lower bound where
     /// `not_counted` is not 0.
+    #[serde(deserialize_with = "nullable")]
     pub output_tokens_per_second_window: Option<f64>,
     /// The tokens.
     pub output_tokens: u64,
