@@ -22,7 +22,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
 use self::folder::DemoFolder;
 use super::api::Api;
@@ -30,6 +29,7 @@ use super::serve::{Signals, announce};
 use super::server::{Plan, Server};
 use crate::config::{LogFormat, Settings};
 use crate::telemetry;
+use ::api::PercentilesAnswer;
 use model::{Nanos, TraceId, UnixNanos};
 
 /// What ties the two sides of a simulated call together.
@@ -134,13 +134,12 @@ async fn wait_until_joined(api: &Api, run: &str, requests: usize) -> anyhow::Res
     let mut url = api.url(&["api", "v1", "phases"])?;
     url.query_pairs_mut().append_pair("from", "-1h").append_pair("run", run).append_pair("result", "all");
     loop {
-        let answer: Value = api.get_json(url.clone()).await?;
-        let count = |key: &str| answer["coverage"][key].as_u64().unwrap_or(0) as usize;
-        if count("client_records") >= requests && count("pending") == 0 {
+        let answer: PercentilesAnswer = api.get_json(url.clone()).await?;
+        let (seen, pending) = (answer.coverage.client_records, answer.coverage.pending);
+        if seen >= requests as u64 && pending == 0 {
             return Ok(());
         }
         if tokio::time::Instant::now() > deadline {
-            let (seen, pending) = (count("client_records"), count("pending"));
             bail!("of {requests} requests {seen} are there and {pending} still wait after {JOIN_PATIENCE:?}");
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::api::{Api, ServerArgs};
+use ::api::{CoverageAnswer, GroupAnswer, MetricAnswer, PercentilesAnswer};
 use model::{Metric, Section};
 
 /// Shows percentiles of every phase.
@@ -67,25 +68,25 @@ impl PhasesArgs {
 /// Prints the percentiles.
 pub async fn run(args: PhasesArgs) -> anyhow::Result<ExitCode> {
     let api = Api::new(&args.server)?;
-    let answer: Value = api.get_json(args.url(&api)?).await?;
+    let body: Box<RawValue> = api.get_json(args.url(&api)?).await?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{body}")?;
     } else {
-        write!(out, "{}", report(&answer, args.all)?)?;
+        let answer: PercentilesAnswer = serde_json::from_str(body.get()).context("read the server's answer")?;
+        write!(out, "{}", report(&answer, args.all))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The answer of `/api/v1/phases` for people: a table a group, then the coverage.
 /// Without `all` it has the phases of both pairs, what the client measured as a whole, and the rhythm of streams.
-pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
-    let groups = answer["groups"].as_array().context("the server's answer has no groups")?;
+pub fn report(answer: &PercentilesAnswer, all: bool) -> String {
     let mut text = String::new();
-    let told = |group: &&Value| group["n"] != 0;
-    for group in groups.iter().filter(told) {
-        let labels = labels(&group["dimensions"]);
-        let n = &group["n"];
+    let counted: Vec<&GroupAnswer> = answer.groups.iter().filter(|group| group.n > 0).collect();
+    for group in &counted {
+        let labels = labels(group);
+        let n = group.n;
         let heading = if labels.is_empty() { format!("n = {n}") } else { format!("{labels}: n = {n}") };
         text.push_str(&format!("{heading}\n{}\n", table(group, "_ms", all)));
         if all {
@@ -94,52 +95,63 @@ pub fn report(answer: &Value, all: bool) -> anyhow::Result<String> {
         text.push_str(&streams(group));
         text.push('\n');
     }
-    if !groups.iter().any(|group| told(&group)) {
+    if counted.is_empty() {
         text.push_str("no requests of this result in this window; --result all counts failed and cut-off ones too\n\n");
     }
-    text.push_str(&coverage(&answer["coverage"]));
-    if let Some(unsettled @ 1..) = answer["unsettled_records"].as_u64() {
+    text.push_str(&coverage(&answer.coverage));
+    if let unsettled @ 1.. = answer.unsettled_records {
         text.push_str(&format!("{unsettled} records have come but are not joined yet: ask again in some seconds\n"));
     }
-    Ok(text)
+    text
 }
 
-fn labels(dimensions: &Value) -> String {
-    let pairs = dimensions.as_object().into_iter().flatten();
-    let shown = pairs.map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or("unknown")));
+fn labels(group: &GroupAnswer) -> String {
+    let pairs = group.dimensions.iter();
+    let shown = pairs.map(|(name, value)| format!("{name} {}", value.as_deref().unwrap_or("unknown")));
     shown.collect::<Vec<_>>().join(", ")
 }
 
 /// What gaps and rates may hide, whether streamed answers were whole, and their output together; nothing where nothing
 /// was streamed or counted.
-fn streams(group: &Value) -> String {
-    let count = |part: &str, key: &str| group[part][key].as_u64().unwrap_or(0);
+fn streams(group: &GroupAnswer) -> String {
+    let GroupAnswer { buffering, completeness, throughput, .. } = group;
     let mut text = String::new();
-    let (judged, not_judged) = (count("buffering", "n"), count("buffering", "not_judged"));
-    if judged + not_judged > 0 {
-        let share = group["buffering"]["share"].as_f64();
-        let share = share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
-        let suspected = count("buffering", "suspected");
-        text.push_str(&format!("suspected_buffering {suspected} of {judged}{share}; not judged {not_judged}\n"));
-    }
-    let (told, not_told) = (count("completeness", "n"), count("completeness", "not_told"));
-    if told + not_told > 0 {
-        let classes = ["ok", "no_end", "missing", "both"].map(|key| format!("{key} {}", count("completeness", key)));
-        text.push_str(&format!("completeness of {told}: {}; not told {not_told}\n", classes.join(", ")));
-    }
-    if let Some(rate) = group["throughput"]["output_tokens_per_second_window"].as_f64() {
-        let (n, not_counted) = (count("throughput", "n"), count("throughput", "not_counted"));
+    if buffering.n + buffering.not_judged > 0 {
+        let share = percent_in_brackets(buffering.share);
         text.push_str(&format!(
-            "output_tokens_per_second_window {}: {n} requests; not counted {not_counted}\n",
-            short(rate)
+            "suspected_buffering {} of {}{share}; not judged {}\n",
+            buffering.suspected, buffering.n, buffering.not_judged
+        ));
+    }
+    if completeness.n + completeness.not_told > 0 {
+        text.push_str(&format!(
+            "completeness of {}: ok {}, no_end {}, missing {}, both {}; not told {}\n",
+            completeness.n,
+            completeness.ok,
+            completeness.no_end,
+            completeness.missing,
+            completeness.both,
+            completeness.not_told
+        ));
+    }
+    if let Some(rate) = throughput.output_tokens_per_second_window {
+        text.push_str(&format!(
+            "output_tokens_per_second_window {}: {} requests; not counted {}\n",
+            short(rate),
+            throughput.n,
+            throughput.not_counted
         ));
     }
     text
 }
 
+fn percent_in_brackets(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share))
+}
+
 /// One row a metric, in the order of a request's way: its quantiles, each with its 95 % interval. `suffix` is what the
 /// names of its fields end in: those in milliseconds, or speeds and shares.
-fn table(group: &Value, suffix: &str, all: bool) -> Table {
+fn table(group: &GroupAnswer, suffix: &str, all: bool) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED);
     let unit = if suffix == "_ms" { "ms" } else { "tokens/s, share" };
@@ -149,16 +161,12 @@ fn table(group: &Value, suffix: &str, all: bool) -> Table {
         if !all && !is_main(*metric) {
             continue;
         }
-        let Some(summary) = group[metric.section().name()][metric.key()].as_object() else { continue };
-        if summary.get("n").and_then(Value::as_u64).unwrap_or(0) == 0 {
-            continue;
-        }
-        let quantiles = quantile_keys(summary, suffix);
+        let Some(summary) = group.metric(*metric).filter(|summary| summary.n > 0) else { continue };
         if header.len() == 2 {
-            header.extend(quantiles.iter().map(|key| format!("{} [95 % interval]", key.trim_end_matches(suffix))));
+            header.extend(summary.quantiles.iter().map(|quantile| format!("{} [95 % interval]", quantile.name)));
             header.extend(["mean".to_owned(), "max".to_owned(), "known".to_owned()]);
         }
-        rows.push(row(metric.column(), summary, &quantiles, suffix));
+        rows.push(row(metric.column(), summary));
     }
     table.set_header(header).add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
@@ -173,26 +181,16 @@ fn is_main(metric: Metric) -> bool {
         || matches!(metric, Metric::Duration | Metric::Ttft)
 }
 
-/// `p50_ms`, `p95_ms`, … in ascending order.
-fn quantile_keys(summary: &Map<String, Value>, suffix: &str) -> Vec<String> {
-    let rank = |key: &str| key.strip_prefix('p')?.strip_suffix(suffix)?.replace('_', ".").parse::<f64>().ok();
-    let mut keys: Vec<(f64, &String)> = summary.keys().filter_map(|key| Some((rank(key)?, key))).collect();
-    keys.sort_by(|a, b| a.0.total_cmp(&b.0));
-    keys.into_iter().map(|(_, key)| key.clone()).collect()
-}
-
-fn row(name: &str, summary: &Map<String, Value>, quantiles: &[String], suffix: &str) -> Vec<String> {
-    let show = |value: Option<&Value>| value.and_then(Value::as_f64).map_or_else(|| "–".to_owned(), short);
-    let mut cells = vec![name.to_owned(), summary.get("n").map_or_else(String::new, Value::to_string)];
-    for key in quantiles {
-        let interval = summary.get(&format!("{}_ci{suffix}", key.trim_end_matches(suffix)));
-        let end = |at: usize| show(interval.and_then(|ends| ends.get(at)));
-        cells.push(format!("{} [{}, {}]", show(summary.get(key)), end(0), end(1)));
+fn row(name: &str, summary: &MetricAnswer) -> Vec<String> {
+    let show = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), short);
+    let mut cells = vec![name.to_owned(), summary.n.to_string()];
+    for quantile in &summary.quantiles {
+        let [lower, upper] = quantile.interval.ends.map(show);
+        cells.push(format!("{} [{lower}, {upper}]", show(quantile.value)));
     }
-    cells.push(show(summary.get(&format!("mean{suffix}"))));
-    cells.push(show(summary.get(&format!("max{suffix}"))));
-    let known = summary.get("phase_coverage").and_then(Value::as_f64);
-    cells.push(known.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share)));
+    cells.push(show(summary.mean));
+    cells.push(show(summary.max));
+    cells.push(summary.phase_coverage.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share)));
     cells
 }
 
@@ -208,17 +206,20 @@ pub(super) fn short(millis: f64) -> String {
 }
 
 /// How much of the window the percentiles speak for, and what was left out for which reason.
-fn coverage(coverage: &Value) -> String {
-    let count = |key: &str| coverage[key].as_u64().unwrap_or(0);
-    let share = coverage["join_coverage"].as_f64();
-    let share = share.map_or_else(String::new, |share| format!(" ({:.1} %)", 100.0 * share));
-    let mut text = format!("joined {} of {} client records{share}", count("matched"), count("client_records"));
-    for key in ["client_only", "server_only", "pending", "sampled_out", "client_from_spans"] {
-        if count(key) > 0 {
-            text.push_str(&format!("; {key} {}", count(key)));
-        }
+fn coverage(coverage: &CoverageAnswer) -> String {
+    let share = percent_in_brackets(coverage.join_coverage);
+    let mut text = format!("joined {} of {} client records{share}", coverage.matched, coverage.client_records);
+    let others = [
+        ("client_only", coverage.client_only),
+        ("server_only", coverage.server_only),
+        ("pending", coverage.pending),
+        ("sampled_out", coverage.sampled_out),
+        ("client_from_spans", coverage.client_from_spans),
+    ];
+    for (name, n) in others.into_iter().filter(|(_, n)| *n > 0) {
+        text.push_str(&format!("; {name} {n}"));
     }
-    for (reason, n) in coverage["excluded"].as_object().into_iter().flatten() {
+    for (reason, n) in &coverage.excluded {
         text.push_str(&format!("; excluded for {reason} {n}"));
     }
     text.push('\n');
@@ -227,13 +228,76 @@ fn coverage(coverage: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    /// An answer with the fields that `shown` names, and in all others what a server sends of an empty window.
+    fn answer(shown: Value) -> PercentilesAnswer {
+        let durations = json!({"n": 0, "p50_ms": null, "p50_ci_ms": [null, null]});
+        let coverage = json!({
+            "client_records": 0, "server_requests": 0, "matched": 0, "client_only": 0, "server_only": 0, "excluded": {},
+            "pending": 0, "sampled_out": 0, "client_from_spans": 0, "join_coverage": null,
+            "join_coverage_sampled": null, "coverage_scope": "filtered", "not_filtered_by": [],
+            "bias": {"suspected": null, "evidence": "", "matched": durations, "unmatched": durations},
+        });
+        let group = json!({
+            "dimensions": {}, "n": 0, "coverage": coverage, "phases": {}, "client": {}, "server": {}, "ttft": {},
+            "stream": {}, "rates": {}, "buffering": {"n": 0, "suspected": 0, "share": null, "not_judged": 0},
+            "completeness": {"n": 0, "ok": 0, "no_end": 0, "missing": 0, "both": 0, "not_told": 0},
+            "throughput": {"output_tokens_per_second_window": null, "output_tokens": 0, "n": 0, "not_counted": 0,
+                           "window_seconds": 3600.0},
+        });
+        let mut whole = json!({
+            "from": "2026-01-02T03:00:00Z", "to": "2026-01-02T04:00:00Z", "assumption": "", "unsettled_records": 0,
+            "coverage": coverage, "groups": [],
+        });
+        overlay(&mut whole, shown);
+        for shown in whole["groups"].as_array_mut().expect("groups") {
+            let given = std::mem::replace(shown, group.clone());
+            overlay(shown, given);
+            for section in ["phases", "ttft", "stream"] {
+                for (name, metric) in shown[section].as_object_mut().expect("a section") {
+                    let suffix = if name == "stall_rate" { "" } else { "_ms" };
+                    let given = std::mem::take(metric);
+                    *metric = json!({"phase_coverage": null, "method": "exact"});
+                    for name in ["mean", "max", "sum"] {
+                        metric[format!("{name}{suffix}")] = Value::Null;
+                    }
+                    for quantile in ["p50", "p95"].iter().filter(|_| given["n"] != 0) {
+                        metric[format!("{quantile}_bounds{suffix}")] = json!([null, null]);
+                    }
+                    overlay(metric, given);
+                }
+            }
+        }
+        serde_json::from_value(whole).expect("an answer of a server")
+    }
+
+    fn overlay(whole: &mut Value, shown: Value) {
+        match (whole, shown) {
+            (Value::Object(whole), Value::Object(shown)) => {
+                for (name, value) in shown {
+                    overlay(whole.entry(name).or_insert(Value::Null), value);
+                }
+            }
+            (whole, shown) => *whole = shown,
+        }
+    }
+
+    #[test]
+    fn a_renamed_field_is_an_error_that_names_it() {
+        let mut renamed = serde_json::to_value(answer(json!({"groups": [{"n": 1}]}))).expect("JSON");
+        let coverage = renamed["coverage"].as_object_mut().expect("coverage");
+        let matched = coverage.remove("matched").expect("a count");
+        coverage.insert("joined".to_owned(), matched);
+        let error = serde_json::from_value::<PercentilesAnswer>(renamed).expect_err("a field is missing").to_string();
+        assert!(error.contains("`matched`"), "{error}");
+    }
+
     #[test]
     fn a_report_shows_intervals_coverage_and_reasons() {
-        let answer = json!({
+        let answer = answer(json!({
             "coverage": {"client_records": 428, "matched": 400, "client_only": 25, "pending": 0,
                          "join_coverage": 0.934_579, "excluded": {"negative_envelope": 3}},
             "groups": [{
@@ -259,17 +323,17 @@ mod tests {
                 "throughput": {"output_tokens_per_second_window": 41.25, "output_tokens": 148_500, "n": 397,
                                "not_counted": 6, "window_seconds": 3600.0},
             }],
-        });
-        insta::assert_snapshot!(report(&answer, false).expect("a report"));
-        insta::assert_snapshot!("all_of_a_report", report(&answer, true).expect("a report"));
+        }));
+        insta::assert_snapshot!(report(&answer, false));
+        insta::assert_snapshot!("all_of_a_report", report(&answer, true));
     }
 
     #[test]
     fn an_empty_window_says_so() {
         for groups in [json!([]), json!([{"dimensions": {}, "n": 0}])] {
-            let answer = json!({"groups": groups, "coverage": {"client_records": 0}, "unsettled_records": 3});
+            let answer = answer(json!({"groups": groups, "coverage": {"client_records": 0}, "unsettled_records": 3}));
             assert_eq!(
-                report(&answer, false).expect("a report"),
+                report(&answer, false),
                 "no requests of this result in this window; --result all counts failed and cut-off ones too\n\n\
                  joined 0 of 0 client records\n\
                  3 records have come but are not joined yet: ask again in some seconds\n"

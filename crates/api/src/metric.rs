@@ -57,6 +57,11 @@ pub struct EndsAnswer {
 }
 
 impl MetricAnswer {
+    /// The value of a quantile by its name (`p95`); `None` where it was not asked for, or is unknown.
+    pub fn quantile(&self, name: &str) -> Option<f64> {
+        self.quantiles.iter().find(|quantile| quantile.name == name)?.value
+    }
+
     pub(crate) fn of(metric: Metric, summary: &Summary) -> Self {
         let unit = metric.unit();
         let shown = |value: Option<f64>| value.map(|value| unit.shown(value));

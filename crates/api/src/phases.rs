@@ -9,7 +9,7 @@ use crate::coverage::CoverageAnswer;
 use crate::metric::MetricAnswer;
 use crate::stream::{BufferingAnswer, CompletenessAnswer, ThroughputAnswer};
 use crate::time::rfc3339;
-use model::{Interval, Section};
+use model::{Interval, Metric, Section};
 use stats::{Answer, Group, Window};
 
 const ASSUMPTION: &str = "the 95 % intervals come from order statistics and assume independent requests; the bounds are \
@@ -89,6 +89,19 @@ impl PercentilesAnswer {
 }
 
 impl GroupAnswer {
+    /// A metric of its section; `None` where the group has none of it.
+    pub fn metric(&self, metric: Metric) -> Option<&MetricAnswer> {
+        let section = match metric.section() {
+            Section::Phases => &self.phases,
+            Section::Client => &self.client,
+            Section::Server => &self.server,
+            Section::Ttft => &self.ttft,
+            Section::Stream => &self.stream,
+            Section::Rates => &self.rates,
+        };
+        section.get(metric.key())
+    }
+
     fn of(group: &Group, window: Interval) -> Self {
         let section = |section: Section| {
             let metrics = group.metrics.iter().filter(|(metric, _)| metric.section() == section);

@@ -6,7 +6,6 @@ use std::io::Write as _;
 use anyhow::{Context, ensure};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use serde_json::Value;
 use url::Url;
 
 use super::gateway::{LENGTH, SLOW_MINUTE};
@@ -15,8 +14,8 @@ use super::{MINUTE, minute};
 use crate::cli::api::Api;
 use crate::cli::{phases, trace};
 use crate::serve::trace::text;
-use api::TraceAnswer;
-use model::UnixNanos;
+use ::api::{PercentilesAnswer, RequestsAnswer, SeriesAnswer, TraceAnswer};
+use model::{Metric, UnixNanos};
 
 /// Prints the whole, the minutes, and the most expensive request.
 pub async fn print(api: &Api, run: &str, start: UnixNanos, sent: &Sent) -> anyhow::Result<()> {
@@ -34,15 +33,15 @@ async fn compose(api: &Api, run: &str, start: UnixNanos, sent: &Sent) -> anyhow:
         text,
         "{spans} spans and {records} client records were committed in {seconds:.1} s. All whole answers:\n"
     )?;
-    let whole: Value = api.get_json(question(api, &["phases"], run, &window)?).await?;
-    writeln!(text, "{}", phases::report(&whole, false)?)?;
+    let whole: PercentilesAnswer = api.get_json(question(api, &["phases"], run, &window)?).await?;
+    writeln!(text, "{}", phases::report(&whole, false))?;
 
     let (from, _) = minute(start, SLOW_MINUTE);
     writeln!(text, "Minute by minute, p95 in ms. In the minute from {from} half of the GPUs were away:\n")?;
     let mut url = question(api, &["phases", "series"], run, &window)?;
     url.query_pairs_mut().append_pair("step", "1m");
-    let series: Value = api.get_json(url).await?;
-    writeln!(text, "{}\n", minutes(&series)?)?;
+    let series: SeriesAnswer = api.get_json(url).await?;
+    writeln!(text, "{}\n", minutes(&series))?;
 
     writeln!(text, "The most expensive request:\n")?;
     text.push_str(&most_expensive(api, run, &window).await?);
@@ -56,39 +55,40 @@ fn question(api: &Api, resource: &[&str], run: &str, window: &(String, String)) 
 }
 
 /// One row a minute.
-fn minutes(series: &Value) -> anyhow::Result<Table> {
+fn minutes(series: &SeriesAnswer) -> Table {
     let shown = [
-        ("duration", "client", "duration"),
-        ("network_envelope", "phases", "network_envelope"),
-        ("gateway", "phases", "gateway"),
-        ("gpu_queue", "phases", "gpu_queue"),
-        ("generation", "phases", "generation"),
-        ("provider", "phases", "provider"),
+        Metric::Duration,
+        Metric::NetworkEnvelope,
+        Metric::Gateway,
+        Metric::GpuQueue,
+        Metric::Generation,
+        Metric::Provider,
     ];
     let mut table = Table::new();
-    let heading = ["minute", "n"].into_iter().chain(shown.map(|(name, ..)| name));
+    let heading = ["minute", "n"].into_iter().chain(shown.map(Metric::key));
     table.load_style(UTF8_FULL_CONDENSED).set_header(heading);
-    for step in series["steps"].as_array().context("the server's answer has no steps")? {
-        let from = step["from"].as_str().and_then(|from| from.get(11..16)).unwrap_or("?");
-        let group = &step["groups"][0];
-        let mut row = vec![from.to_owned(), group["n"].as_u64().unwrap_or(0).to_string()];
-        row.extend(shown.map(|(_, section, key)| match group[section][key]["p95_ms"].as_f64() {
-            Some(p95) => format!("{p95:.0}"),
-            None => "–".to_owned(),
+    for step in &series.steps {
+        let from = step.from.get(11..16).unwrap_or(&step.from);
+        let group = step.groups.first();
+        let n = group.map_or(0, |group| group.n);
+        let mut row = vec![from.to_owned(), n.to_string()];
+        row.extend(shown.map(|metric| {
+            let p95 = group.and_then(|group| group.metric(metric)).and_then(|summary| summary.quantile("p95"));
+            p95.map_or_else(|| "–".to_owned(), |p95| format!("{p95:.0}"))
         }));
         table.add_row(row);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    Ok(table)
+    table
 }
 
 async fn most_expensive(api: &Api, run: &str, window: &(String, String)) -> anyhow::Result<String> {
     let mut url = question(api, &["requests"], run, window)?;
     url.query_pairs_mut().append_pair("order", "-duration_ms").append_pair("limit", "1");
-    let found: Value = api.get_json(url).await?;
-    let id = found["requests"][0]["trace_id"].as_str().context("the server lists no request")?;
+    let found: RequestsAnswer = api.get_json(url).await?;
+    let id = &found.requests.first().context("the server lists no request")?.trace_id;
     let answer: TraceAnswer = api.get_json(api.url(&["api", "v1", "traces", id])?).await?;
     let requests = answer.requests();
     ensure!(!requests.is_empty(), "the server explains no request of trace {id}");
