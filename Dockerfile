@@ -1,7 +1,7 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /build
 COPY . .
-RUN cargo build --release --locked
+RUN cargo build --profile dist --locked && strip target/dist/tracejoin
 
 FROM debian:bookworm-slim
 # PostgreSQL for those who give no DATABASE_URL; Debian's own cluster is not wanted.
@@ -11,7 +11,7 @@ RUN mkdir -p /etc/postgresql-common \
     && apt-get install -y --no-install-recommends ca-certificates postgresql \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --create-home --home-dir /var/lib/tracejoin --user-group tracejoin
-COPY --from=build /build/target/release/tracejoin /usr/local/bin/tracejoin
+COPY --from=build /build/target/dist/tracejoin /usr/local/bin/tracejoin
 USER tracejoin
 ENV TRACEJOIN_DATA_DIR=/var/lib/tracejoin \
     TRACEJOIN_OTLP_GRPC_ADDR=0.0.0.0:4317 \

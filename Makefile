@@ -1,15 +1,20 @@
 # Each target first installs what it needs and says so (scripts/setup).
 
-.PHONY: demo check test test-all lint bench
+.PHONY: demo release check test test-all lint bench
 
 # Starts everything, plays a small LLM gateway against it and prints who owns the latency.
 demo:
 	@scripts/setup
 	cargo run --release --quiet -- demo
 
+# What is shipped: slower to build and faster to run than the demo's, with debug information in a file of its own.
+release:
+	@scripts/setup
+	scripts/release
+
 # The tests of the pure crates: no database, no network, under a minute after a change.
 check:
-	cargo test --quiet -p tracejoin-model -p tracejoin-normalise -p tracejoin-join -p tracejoin-stats -p tracejoin-slo
+	cargo test --quiet -p tracejoin-model -p tracejoin-normalise -p tracejoin-join -p tracejoin-stats -p tracejoin-slo -p tracejoin-api
 
 # All tests that fit in 30 minutes on 2 cores, those with a real gateway, k6, Collector and PostgreSQL among them.
 test:

@@ -129,7 +129,7 @@ impl Ingest {
     }
 
     async fn known(&self, asked: &[&Arrival]) -> Result<Vec<bool>, Refusal> {
-        if self.store.is_away() {
+        if self.store.is_unavailable() {
             return Err(unavailable("no commit reaches it"));
         }
         in_time(self.store.known(asked)).await
@@ -213,7 +213,7 @@ const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(4);
 fn unavailable(cause: impl Display) -> Refusal {
     tracing::warn!(%cause, "an upload waits for the database");
     Refusal::Unavailable {
-        message: "the database is away for now: send the same again later".to_owned(),
+        message: "the database is unavailable: send the same again later".to_owned(),
         retry_after: RETRY_AFTER,
     }
 }

@@ -52,7 +52,6 @@ mod tests;
 pub struct Sources {
     /// Explains single traces.
     pub traces: Arc<dyn TraceSource>,
-    /// Reads windows.
     pub windows: Arc<dyn WindowSource>,
     /// Knows the objectives.
     pub objectives: Arc<dyn ObjectiveSource>,

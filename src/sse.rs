@@ -23,7 +23,6 @@ pub enum Item {
     Oversized(u64),
 }
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
     /// Its name; the standard's default, `message`, is `None`.

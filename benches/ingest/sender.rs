@@ -77,7 +77,7 @@ struct Lane {
 impl Lane {
     async fn connect(addresses: &Addresses) -> anyhow::Result<Self> {
         let endpoint = Endpoint::from_shared(format!("http://{}", addresses.otlp_grpc))?;
-        let channel = endpoint.connect().await.context("the OTLP door is closed")?;
+        let channel = endpoint.connect().await.context("the OTLP endpoint is closed")?;
         Ok(Self {
             load: Load::new(chrono::Utc::now()),
             spans: Grpc::new(channel),

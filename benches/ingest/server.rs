@@ -29,8 +29,8 @@ impl Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracejoin"));
         command.args(["serve", "--database-url", database_url]);
         command.args(["--settle", &humantime::format_duration(settle).to_string()]);
-        for door in ["--otlp-grpc-addr", "--otlp-http-addr", "--http-addr"] {
-            command.args([door, "127.0.0.1:0"]);
+        for endpoint in ["--otlp-grpc-addr", "--otlp-http-addr", "--http-addr"] {
+            command.args([endpoint, "127.0.0.1:0"]);
         }
         let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start the server")?;
         let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);

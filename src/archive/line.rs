@@ -16,9 +16,7 @@ pub type KeptLine = (StreamEvent, Map<String, Value>);
 pub struct KeptLog {
     /// The trace under which they are stored.
     pub trace_id: TraceId,
-    /// The request.
     pub request_id: Option<String>,
-    /// The lines.
     pub lines: Vec<KeptLine>,
 }
 

@@ -80,7 +80,7 @@ fn print(probe: &Probe, request: &RequestAnswer, findings: &[Finding], json: boo
         writeln!(out, "{mark} {}: {}", finding.part, finding.detail)?;
     }
     if !probe.succeeded() {
-        writeln!(out, "the request itself failed ({}): mend that first", probe.summary())?;
+        writeln!(out, "the request itself failed ({}): correct that first", probe.summary())?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `tracejoin demo`: everything started, a small LLM gateway played against it, and who owns the latency.
 //!
-//! The gateway is simulated, so its minutes pass at once; what it measured goes through the real doors: spans over
+//! The gateway is simulated, so its minutes pass at once; what it measured goes through the real endpoints: spans over
 //! OTLP/gRPC, client records over HTTP.
 
 mod fault;

@@ -2,7 +2,7 @@
 
 mod aiperf;
 mod clock;
-mod door;
+mod endpoint;
 mod fault;
 mod foreign;
 mod guidellm;
@@ -63,7 +63,7 @@ enum Format {
 struct FileArgs {
     /// The file, perhaps compressed with gzip or zstd; - is standard input
     file: PathBuf,
-    /// How long to try again while the server is busy or away
+    /// How long to try again while the server is busy or unavailable
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
     retry_for: Duration,
     /// Print the counts as one line of JSON
@@ -131,11 +131,11 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let (tally, json) = match args.format {
         Format::Records(args) => {
             let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
-            (door::import(&args.file, url, records::read).await?, args.file.json)
+            (endpoint::import(&args.file, url, records::read).await?, args.file.json)
         }
         Format::Events(args) => {
             let url = Api::new(&args.server)?.url(&["api", "v1", "events"])?;
-            (door::import_events(&args.file, url, records::read).await?, args.file.json)
+            (endpoint::import_events(&args.file, url, records::read).await?, args.file.json)
         }
         Format::K6(args) => tool(args, k6::read).await?,
         Format::Aiperf(args) => tool(args, aiperf::read).await?,
@@ -154,10 +154,10 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
 /// Sends a file of event lines.
 ///
 /// # Errors
-/// Where it cannot be read, or the server stays away.
+/// Where it cannot be read, or the server stays unavailable.
 pub async fn send_events(file: &Path, url: Url, retry_for: Duration) -> anyhow::Result<Tally> {
     let args = FileArgs { file: file.to_owned(), retry_for, json: false };
-    door::import_events(&args, url, records::read).await
+    endpoint::import_events(&args, url, records::read).await
 }
 
 /// Sends a load tool's file; gives whether the counts are wanted as JSON.
@@ -170,6 +170,6 @@ where
 {
     let url = Api::new(&args.server)?.url(&["api", "v1", "records"])?;
     let options = args.options;
-    let tally = door::import(&args.file, url, move |input, sink| read(input, options, sink)).await?;
+    let tally = endpoint::import(&args.file, url, move |input, sink| read(input, options, sink)).await?;
     Ok((tally, args.file.json))
 }

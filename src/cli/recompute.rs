@@ -24,7 +24,7 @@ pub struct RecomputeArgs {
     /// The last day to send; of an archive's folder only
     #[arg(long, value_name = "DAY", value_parser = day)]
     to: Option<NaiveDate>,
-    /// How long to try again while the server is busy or away
+    /// How long to try again while the server is busy or unavailable
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
     retry_for: Duration,
     /// Print the counts as one line of JSON

@@ -26,10 +26,10 @@ use crate::objectives::notify::Receivers;
 use crate::private_postgres::{self, PrivatePostgres};
 use crate::reader::Reader;
 use crate::receive::budget::Budget;
-use crate::receive::events::{self, EventDoor};
+use crate::receive::events::{self, EventEndpoint};
 use crate::receive::limits::Limits;
-use crate::receive::otlp::SpanDoor;
-use crate::receive::records::{self, RecordDoor};
+use crate::receive::otlp::SpanEndpoint;
+use crate::receive::records::{self, RecordEndpoint};
 use crate::receive::{http_server, otlp_grpc, otlp_http};
 use crate::serve::stored_statuses::StoredStatuses;
 use crate::serve::stored_traces::StoredTraces;
@@ -97,8 +97,8 @@ impl Server {
         let Plan { settings, dialects, receivers } = plan;
         let settings = &settings;
         let health = telemetry::init_metrics()?;
-        let doors = Doors::bind(&settings.listen).await?;
-        let addresses = doors.addresses()?;
+        let endpoints = BoundListeners::bind(&settings.listen).await?;
+        let addresses = endpoints.addresses()?;
         let archive = open_archive(&settings.archive)?;
         let (store, database) = open_store(settings).await?;
 
@@ -134,7 +134,7 @@ impl Server {
         if let Some(archive) = &archive {
             intake = intake.archived(archive.clone(), ExtraKeys::new(settings.archive.archive_extra.clone()));
         }
-        let listeners = doors.serve(Arc::new(intake), receive_limits(&settings.ingest), sources, &stop);
+        let listeners = endpoints.serve(Arc::new(intake), receive_limits(&settings.ingest), sources, &stop);
 
         let mut workers = JoinSet::new();
         for _ in 0..JOINERS {
@@ -187,13 +187,13 @@ impl Server {
 }
 
 /// The sockets of a server, bound before anything else is started, so that a port that is taken is told at once.
-struct Doors {
+struct BoundListeners {
     otlp_grpc: TcpListener,
     otlp_http: TcpListener,
     http: TcpListener,
 }
 
-impl Doors {
+impl BoundListeners {
     async fn bind(listen: &ListenSettings) -> anyhow::Result<Self> {
         Ok(Self {
             otlp_grpc: bind(listen.otlp_grpc_addr, "--otlp-grpc-addr").await?,
@@ -207,7 +207,7 @@ impl Doors {
         Ok(Addresses { otlp_grpc: of(&self.otlp_grpc)?, otlp_http: of(&self.otlp_http)?, http: of(&self.http)? })
     }
 
-    /// Serves every door until `stop`.
+    /// Serves every endpoint until `stop`.
     fn serve(
         self,
         intake: Arc<Ingest>,
@@ -217,9 +217,9 @@ impl Doors {
     ) -> JoinSet<anyhow::Result<()>> {
         let budget = Budget::new(&limits);
         let limits = Arc::new(limits);
-        let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
-        let records = RecordDoor::new(intake.clone(), limits.clone(), budget.clone());
-        let events = EventDoor::new(intake, limits.clone(), budget);
+        let spans = SpanEndpoint::new(intake.clone(), limits.clone(), budget.clone());
+        let records = RecordEndpoint::new(intake.clone(), limits.clone(), budget.clone());
+        let events = EventEndpoint::new(intake, limits.clone(), budget);
         let uploads: OpenApiRouter = records::router(records.clone()).merge(events::router(events));
         let (router, _) = serve::router(sources, uploads);
 

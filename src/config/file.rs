@@ -34,7 +34,6 @@ pub enum FileError {
     UnknownKey {
         /// The file.
         path: PathBuf,
-        /// The key.
         key: String,
         /// The nearest key, or where all are listed.
         hint: String,
@@ -44,7 +43,6 @@ pub enum FileError {
     Kind {
         /// The file.
         path: PathBuf,
-        /// The key.
         key: String,
         /// The kind of value found.
         found: &'static str,

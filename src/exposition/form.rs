@@ -10,7 +10,6 @@ pub enum Form {
 }
 
 impl Form {
-    /// Its media type.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",

@@ -13,13 +13,11 @@ const OVERFLOW: &str = "overflow";
 /// What a request's series are told apart by. An empty value is unknown, as Prometheus has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeLabelSet)]
 pub struct Combination {
-    /// The model.
     pub model: String,
     /// The provider or route.
     pub provider: String,
     /// The pool of accelerators.
     pub pool: String,
-    /// The region.
     pub region: String,
     /// Whether the answer was streamed.
     pub streaming: String,
@@ -32,7 +30,6 @@ impl Combination {
     pub const DIMENSIONS: [Dimension; 5] =
         [Dimension::Model, Dimension::Provider, Dimension::Pool, Dimension::Region, Dimension::Streaming];
 
-    /// Of a request.
     pub fn of(request: &Request) -> Self {
         Self::with(|dimension| value(&request.dimensions, dimension), request.result)
     }
@@ -83,7 +80,6 @@ impl Cap {
 pub struct With {
     /// The name of the label.
     pub label: &'static str,
-    /// Its value.
     pub value: &'static str,
     /// The others.
     pub combination: Combination,

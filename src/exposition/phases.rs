@@ -35,7 +35,6 @@ pub const PHASES: [Metric; 17] = [
     Metric::Setup,
 ];
 
-/// A histogram of times.
 pub type Times = HistogramWithExemplars<Exemplar>;
 
 /// Histograms by phase and combination.

@@ -22,7 +22,6 @@ use slo::objective::{Goal, Objective};
 const HEAD: &str = "# Written by `tracejoin slo rules` from objectives; change those and write it again.\n\
     # Prometheus counts a request when it was joined, and once: late corrections change nothing here.\n";
 
-/// A file of rules.
 #[derive(Serialize)]
 struct RuleFile {
     groups: Vec<Group>,

@@ -92,7 +92,6 @@ pub struct FieldChange {
 /// What a change did to one objective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Which one.
     pub id: ObjectiveId,
     /// In a word.
     pub action: Action,
@@ -117,7 +116,6 @@ pub enum Refusal {
     PartOfBudget {
         /// The part.
         id: String,
-        /// The whole.
         budget: String,
     },
     /// The name that a budget's part would have is taken.
@@ -127,7 +125,6 @@ pub enum Refusal {
     NameTaken {
         /// The part.
         id: String,
-        /// The whole.
         budget: String,
     },
     /// There would be too many.

@@ -23,7 +23,6 @@ pub const MAX_ROWS: u64 = 1_000_000;
 pub struct GateQuestion {
     /// What must hold.
     pub objectives: Vec<Objective>,
-    /// Of which run.
     pub run: Option<String>,
     /// Over which window; `None` for that of the run's requests.
     pub window: Option<Interval>,
@@ -40,9 +39,7 @@ pub struct GateQuestion {
 /// What a window is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Against {
-    /// A run.
     Run(String),
-    /// A window.
     Window(Interval),
 }
 

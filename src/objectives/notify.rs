@@ -1,7 +1,7 @@
 //! Telling of alerts: Alertmanagers again and again how everything stands, webhooks once of each change.
 //!
 //! What is owed to whom lies in the database, written with the change itself. So a restart loses nothing, several instances
-//! share the work, and a receiver that is away is told when it is back. It may be told twice, under the same key.
+//! share the work, and a receiver that is unavailable is told when it is back. It may be told twice, under the same key.
 
 mod alertmanager;
 mod backoff;
@@ -55,7 +55,6 @@ pub enum NotifyError {
     /// An address that cannot be used.
     #[error("the address number {position} of {setting} {reason}")]
     Address {
-        /// The setting.
         setting: &'static str,
         /// Which of its addresses, from 1.
         position: usize,

@@ -41,7 +41,6 @@ pub struct Dialed {
     pub via: Option<Intercept>,
 }
 
-/// Since an instant.
 pub fn since(start: Instant) -> Nanos {
     Nanos::from(start.elapsed())
 }

@@ -33,9 +33,7 @@ const USER_AGENT_VALUE: &str = concat!("tracejoin/", env!("CARGO_PKG_VERSION"));
 /// What to send.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The method.
     pub method: Method,
-    /// Where to.
     pub url: Url,
     /// Headers beside those that every request has, in whose place they come. They go to the URL's own host only.
     pub headers: HeaderMap,

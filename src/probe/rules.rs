@@ -183,7 +183,6 @@ impl Rules {
         self.done.iter().any(|rule| *rule != DoneRule::Never)
     }
 
-    /// Reads an event.
     pub fn read(&self, event: &Event) -> Reading {
         let json = serde_json::from_str::<Value>(&event.data).ok().filter(Value::is_object);
         let said = Said { event, json: json.as_ref() };

@@ -24,7 +24,6 @@ const REASONING: &[&str] = &["/completion_tokens_details/reasoning_tokens", "/ou
 const CACHED: &[&str] = &["cache_creation_input_tokens", "cache_read_input_tokens"];
 
 impl Usage {
-    /// What an event tells.
     pub fn read(event: &Value) -> Self {
         let told = PLACES.iter().filter_map(|place| event.pointer(place)).map(Self::at);
         told.fold(Self::default(), |known, next| known.or(next))

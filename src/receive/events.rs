@@ -18,22 +18,22 @@ use super::records::{UploadAnswer, hand_on, take};
 
 /// Hands uploads of event lines on. Clones share everything.
 #[derive(Clone)]
-pub struct EventDoor {
+pub struct EventEndpoint {
     intake: Arc<dyn EventIntake>,
     limits: Arc<Limits>,
     budget: Budget,
 }
 
-impl EventDoor {
-    /// A door that hands on to `intake`.
+impl EventEndpoint {
+    /// An endpoint that hands on to `intake`.
     pub fn new(intake: Arc<dyn EventIntake>, limits: Arc<Limits>, budget: Budget) -> Self {
         Self { intake, limits, budget }
     }
 }
 
-/// The route of the event lines' door.
-pub fn router(door: EventDoor) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(upload_events)).with_state(door)
+/// The route of the event lines' endpoint.
+pub fn router(endpoint: EventEndpoint) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(upload_events)).with_state(endpoint)
 }
 
 /// Takes lines of streaming event logs: NDJSON, an array or one object; gzip and zstd are understood.
@@ -55,15 +55,15 @@ pub fn router(door: EventDoor) -> OpenApiRouter {
          content((UploadAnswer = "application/json"), (UploadProblem = "application/problem+json"))),
         (status = 413, description = "The upload is over its limit", body = UploadProblem, content_type = "application/problem+json"),
         (status = 415, description = "Another content type or encoding", body = UploadProblem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, or the database is away: try again after Retry-After",
+        (status = 503, description = "Busy, or the database is unavailable: try again after Retry-After",
          body = UploadProblem, content_type = "application/problem+json"),
     )
 )]
 async fn upload_events(
-    State(door): State<EventDoor>,
+    State(endpoint): State<EventEndpoint>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<UploadAnswer>), Problem> {
-    let upload = |lines, bytes| hand_on(Transport::Events, lines, bytes, |lines| door.intake.accept(lines));
-    take(Transport::Events, &door.limits, &door.budget, upload, &headers, body).await
+    let upload = |lines, bytes| hand_on(Transport::Events, lines, bytes, |lines| endpoint.intake.accept(lines));
+    take(Transport::Events, &endpoint.limits, &endpoint.budget, upload, &headers, body).await
 }

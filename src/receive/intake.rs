@@ -55,10 +55,10 @@ pub enum Refusal {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The database is away for now.
+    /// The database is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// What is away.
+        /// What is unavailable.
         message: String,
         /// When to try again.
         retry_after: Duration,

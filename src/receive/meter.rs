@@ -6,7 +6,7 @@ use metrics::counter;
 
 use super::intake::Refusal;
 
-/// The door through which a request came.
+/// The endpoint through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// OTLP over gRPC.

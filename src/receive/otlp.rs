@@ -1,4 +1,4 @@
-//! What the two OTLP doors share: decoding, handing on, and the reply that the protocol wants.
+//! What the two OTLP endpoints share: decoding, handing on, and the reply that the protocol wants.
 
 pub mod json;
 mod text;
@@ -28,9 +28,9 @@ const NESTING: usize = 100;
 static METRICS_SAID: SaidOnce = SaidOnce::new();
 static LOGS_SAID: SaidOnce = SaidOnce::new();
 
-/// Hands decoded requests on, for any OTLP door. Clones share everything.
+/// Hands decoded requests on, for any OTLP endpoint. Clones share everything.
 #[derive(Clone)]
-pub struct SpanDoor {
+pub struct SpanEndpoint {
     pub(super) intake: Arc<dyn SpanIntake>,
     pub(super) limits: Arc<Limits>,
     pub(super) budget: Budget,
@@ -45,8 +45,8 @@ pub struct Decoded {
     pub warning: String,
 }
 
-impl SpanDoor {
-    /// A door that hands on to `intake`.
+impl SpanEndpoint {
+    /// An endpoint that hands on to `intake`.
     pub fn new(intake: Arc<dyn SpanIntake>, limits: Arc<Limits>, budget: Budget) -> Self {
         Self { intake, limits, budget }
     }
@@ -77,7 +77,7 @@ impl SpanDoor {
     }
 }
 
-/// Decodes the binary form. Text that is not UTF-8 is mended rather than refused, since a refusal would take the whole
+/// Decodes the binary form. Text that is not UTF-8 is repaired rather than refused, since a refusal would take the whole
 /// request with it.
 ///
 /// # Errors
@@ -88,11 +88,12 @@ pub fn decode_protobuf(bytes: Bytes) -> Result<Decoded, String> {
         Err(fault) => fault,
     };
     let mut message = Vec::from(bytes);
-    let mended = text::mend(&mut message);
-    if mended > 0
+    let repaired = text::repair(&mut message);
+    if repaired > 0
         && let Ok(request) = ExportTraceServiceRequest::decode(message.as_slice())
     {
-        let warning = format!("{mended} texts are not UTF-8, as protobuf demands: their invalid bytes are kept as '?'");
+        let warning =
+            format!("{repaired} texts are not UTF-8, as protobuf demands: their invalid bytes are kept as '?'");
         return Ok(Decoded { request, warning });
     }
     Err(format!("the body is not an ExportTraceServiceRequest in protobuf: {fault}; check that it is sent whole"))
@@ -175,7 +176,7 @@ mod tests {
                 *byte = 0xff;
             }
         }
-        let decoded = decode_protobuf(Bytes::from(bytes)).expect("it can be mended");
+        let decoded = decode_protobuf(Bytes::from(bytes)).expect("it can be repaired");
         let spans = &decoded.request.resource_spans[0].scope_spans[0].spans;
         assert_eq!(*spans, [span("good", "v"), span("bad?", "v??")]);
         assert!(decoded.warning.starts_with("2 texts are not UTF-8"), "{}", decoded.warning);

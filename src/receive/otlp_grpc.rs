@@ -22,8 +22,8 @@ use tonic::transport::server::TcpIncoming;
 
 use self::service::ExportService;
 use super::limits::Limits;
-use super::otlp::{SpanDoor, other_signal};
-use super::records::{RecordDoor, typed};
+use super::otlp::{SpanEndpoint, other_signal};
+use super::records::{RecordEndpoint, typed};
 
 /// The services whose health is told.
 const SERVICES: [&str; 2] = [TRACE_SERVICE, typed::SERVICE];
@@ -37,8 +37,8 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A failure of the listener.
 pub async fn serve(
     listener: TcpListener,
-    spans: SpanDoor,
-    records: RecordDoor,
+    spans: SpanEndpoint,
+    records: RecordEndpoint,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let limits = Arc::clone(&spans.limits);
@@ -78,7 +78,7 @@ fn server(limits: &Limits) -> Server {
         .max_concurrent_streams(limits.streams_per_connection)
 }
 
-fn routes(spans: SpanDoor, records: RecordDoor) -> anyhow::Result<Routes> {
+fn routes(spans: SpanEndpoint, records: RecordEndpoint) -> anyhow::Result<Routes> {
     let mut routes = Routes::new(ExportService(spans))
         .add_service(ExportService(records))
         .add_service(reflection().build_v1().context("the reflection service cannot be built")?)

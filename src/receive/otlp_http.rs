@@ -18,43 +18,43 @@ use self::reply::{Failure, Wire};
 use super::body::ReceivedBody;
 use super::http_server;
 use super::meter::Transport;
-use super::otlp::{Decoded, SpanDoor, decode_protobuf, json, other_signal, weight};
+use super::otlp::{Decoded, SpanEndpoint, decode_protobuf, json, other_signal, weight};
 
 /// Serves OTLP/HTTP on `listener` until `stop`, then lets open calls finish for `limits.drain_grace` at most.
-pub async fn serve(listener: TcpListener, door: SpanDoor, stop: CancellationToken) {
-    let limits = Arc::clone(&door.limits);
-    http_server::serve(listener, router(door), stop, &limits).await;
+pub async fn serve(listener: TcpListener, endpoint: SpanEndpoint, stop: CancellationToken) {
+    let limits = Arc::clone(&endpoint.limits);
+    http_server::serve(listener, router(endpoint), stop, &limits).await;
 }
 
-/// The routes of the OTLP/HTTP door.
-pub fn router(door: SpanDoor) -> Router {
+/// The routes of the OTLP/HTTP endpoint.
+pub fn router(endpoint: SpanEndpoint) -> Router {
     Router::new()
         .route("/v1/traces", post(export_traces))
         .method_not_allowed_fallback(wrong_method)
         .fallback(wrong_path)
-        .with_state(door)
+        .with_state(endpoint)
 }
 
-async fn export_traces(State(door): State<SpanDoor>, headers: HeaderMap, body: Body) -> Response {
+async fn export_traces(State(endpoint): State<SpanEndpoint>, headers: HeaderMap, body: Body) -> Response {
     let Some(wire) = Wire::of(&headers) else {
         Transport::OtlpHttp.refused("unknown_type");
         let detail = "send Content-Type application/x-protobuf or application/json";
         return Wire::Json.failure(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     };
-    match export(&door, wire, &headers, body).await {
+    match export(&endpoint, wire, &headers, body).await {
         Ok(reply) => wire.success(&reply),
         Err(failure) => wire.failure(failure),
     }
 }
 
 async fn export(
-    door: &SpanDoor,
+    endpoint: &SpanEndpoint,
     wire: Wire,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<ExportTraceServiceResponse, Failure> {
-    let reservation = Arc::new(door.budget.reserve());
-    let limits = &door.limits;
+    let reservation = Arc::new(endpoint.budget.reserve());
+    let limits = &endpoint.limits;
     let received = ReceivedBody::read(headers, body, limits.http_body, limits, Arc::clone(&reservation)).await;
     let decoded = match received {
         Ok(received) if received.is_heavy() => {
@@ -65,7 +65,7 @@ async fn export(
         Err(error) => Err(error.into()),
     };
     let (decoded, bytes) = decoded.inspect_err(|failure| Transport::OtlpHttp.refused(failure.reason))?;
-    let exported = door.export(Transport::OtlpHttp, decoded, bytes).await;
+    let exported = endpoint.export(Transport::OtlpHttp, decoded, bytes).await;
     drop(reservation);
     Ok(exported?)
 }

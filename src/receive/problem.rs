@@ -1,4 +1,4 @@
-//! Request-level errors of the plain HTTP doors, as RFC 9457 problem details.
+//! Request-level errors of the plain HTTP endpoints, as RFC 9457 problem details.
 
 use std::time::Duration;
 

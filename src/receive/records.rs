@@ -29,14 +29,14 @@ const MEMBER_BYTES: usize = 256;
 
 /// Hands uploads of client records on. Clones share everything.
 #[derive(Clone)]
-pub struct RecordDoor {
+pub struct RecordEndpoint {
     intake: Arc<dyn RecordIntake>,
     pub(super) limits: Arc<Limits>,
     pub(super) budget: Budget,
 }
 
-impl RecordDoor {
-    /// A door that hands on to `intake`.
+impl RecordEndpoint {
+    /// An endpoint that hands on to `intake`.
     pub fn new(intake: Arc<dyn RecordIntake>, limits: Arc<Limits>, budget: Budget) -> Self {
         Self { intake, limits, budget }
     }
@@ -105,9 +105,9 @@ impl From<RecordOutcome> for UploadAnswer {
     }
 }
 
-/// The route of the client records' door.
-pub fn router(door: RecordDoor) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(upload_records)).with_state(door)
+/// The route of the client records' endpoint.
+pub fn router(endpoint: RecordEndpoint) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(upload_records)).with_state(endpoint)
 }
 
 /// Takes client records: one object, an array of them, or NDJSON; gzip and zstd are understood.
@@ -128,23 +128,23 @@ pub fn router(door: RecordDoor) -> OpenApiRouter {
          content((UploadAnswer = "application/json"), (UploadProblem = "application/problem+json"))),
         (status = 413, description = "The upload is over its limit", body = UploadProblem, content_type = "application/problem+json"),
         (status = 415, description = "Another content type or encoding", body = UploadProblem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, or the database is away: try again after Retry-After",
+        (status = 503, description = "Busy, or the database is unavailable: try again after Retry-After",
          body = UploadProblem, content_type = "application/problem+json"),
     )
 )]
 pub async fn upload_records(
-    State(door): State<RecordDoor>,
+    State(endpoint): State<RecordEndpoint>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<UploadAnswer>), Problem> {
     let upload = |records: Vec<RawRecord>, bytes| {
         let records = records.into_iter().map(|record| record.map(SentRecord::from)).collect();
-        door.upload(Transport::Records, records, bytes)
+        endpoint.upload(Transport::Records, records, bytes)
     };
-    take(Transport::Records, &door.limits, &door.budget, upload, &headers, body).await
+    take(Transport::Records, &endpoint.limits, &endpoint.budget, upload, &headers, body).await
 }
 
-/// Reads an upload that came through one door, hands its members and its size on, and answers.
+/// Reads an upload that came through one endpoint, hands its members and its size on, and answers.
 pub(super) async fn take<Uploading>(
     transport: Transport,
     limits: &Limits,

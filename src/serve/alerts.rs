@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::error::{ApiError, Problem};
 use super::query::{Parameters, WindowParams, number, single};
-use super::source::{AlertSource, ToldTransition};
+use super::source::{AlertSource, DeliveredTransition};
 use crate::store::{DeliveryState, StoredAlert};
 use api::rfc3339;
 use model::UnixNanos;
@@ -55,7 +55,7 @@ struct LimitParams {
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
          description = "A parameter that cannot be understood"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn list(
@@ -76,7 +76,7 @@ async fn list(
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
          description = "A parameter that cannot be understood"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn history(
@@ -200,8 +200,8 @@ impl From<StoredAlert> for AlertAnswer {
     }
 }
 
-impl From<ToldTransition> for TransitionAnswer {
-    fn from((transition, deliveries): ToldTransition) -> Self {
+impl From<DeliveredTransition> for TransitionAnswer {
+    fn from((transition, deliveries): DeliveredTransition) -> Self {
         Self {
             key: transition.key.to_string(),
             at: rfc3339(transition.at),

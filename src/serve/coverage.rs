@@ -29,7 +29,7 @@ pub fn routes(windows: Arc<dyn WindowSource>) -> OpenApiRouter {
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
          description = "A parameter that cannot be understood"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn show(

@@ -60,7 +60,7 @@ impl From<DryRunError> for ApiError {
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
          description = "A body that cannot be understood, or more than is replayed at once"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn replay(

@@ -72,7 +72,7 @@ pub enum ApiError {
     /// The database, or another part that an answer needs, is away for now.
     #[error("{detail}")]
     Unavailable {
-        /// What is away.
+        /// What is unavailable.
         detail: String,
         /// When to try again.
         retry_after: Duration,
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!body.to_string().contains("hunter2"));
 
-        let away = ApiError::Unavailable { detail: "the database is away".into(), retry_after: Duration::ZERO };
+        let away = ApiError::Unavailable { detail: "the database is unavailable".into(), retry_after: Duration::ZERO };
         let (status, retry, _) = answered(away).await;
         assert_eq!((status, retry.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
     }

@@ -41,7 +41,7 @@ pub fn routes(gates: Arc<dyn GateSource>) -> OpenApiRouter {
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json",
          description = "Nothing of the run is stored"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn judge(

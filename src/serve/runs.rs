@@ -86,7 +86,7 @@ struct RunFinish {
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json", description = "No name of a run"),
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json", description = "Nothing was told of it"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn show(
@@ -112,7 +112,7 @@ async fn show(
          description = "A configuration that is not kept; the detail names the field"),
         (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json", description = "Over 64 KiB"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn configure(
@@ -124,7 +124,7 @@ async fn configure(
     let id = checked(&id)?;
     let body = body.map_err(refused)?;
     let told = serde_json::from_slice(&body).map_err(|error| {
-        ApiError::parameter("configuration", format!("the body is not JSON: {error}; mend it there"))
+        ApiError::parameter("configuration", format!("the body is not JSON: {error}; correct it there"))
     })?;
     let configuration =
         normalise::run_configuration(told).map_err(|error| ApiError::parameter("configuration", error.to_string()))?;
@@ -146,7 +146,7 @@ async fn configure(
          description = "A field that cannot be understood"),
         (status = PAYLOAD_TOO_LARGE, body = Problem, content_type = "application/problem+json", description = "Over 64 KiB"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn finish(

@@ -53,7 +53,7 @@ pub fn routes(objectives: Arc<dyn ObjectiveSource>, statuses: Arc<dyn StatusSour
         (status = BAD_REQUEST, body = Problem, content_type = "application/problem+json",
          description = "A parameter that is not known"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn list(State(objectives): Source, _: Parameters<()>) -> Result<Json<SlosAnswer>, ApiError> {
@@ -72,7 +72,7 @@ async fn list(State(objectives): Source, _: Parameters<()>) -> Result<Json<SlosA
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json",
          description = "There is no objective of this name"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn show(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<WholeAnswer>, ApiError> {
@@ -106,7 +106,7 @@ async fn show(State(objectives): Source, id: PathId, _: Parameters<()>) -> Resul
         (status = UNSUPPORTED_MEDIA_TYPE, body = Problem, content_type = "application/problem+json",
          description = "Neither YAML nor JSON"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn put(
@@ -138,7 +138,7 @@ async fn put(
         (status = CONFLICT, body = Problem, content_type = "application/problem+json",
          description = "It is a part of a budget, which is deleted as a whole"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn delete(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<ChangedAnswer>, ApiError> {
@@ -158,7 +158,7 @@ async fn delete(State(objectives): Source, id: PathId, _: Parameters<()>) -> Res
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json",
          description = "There never was an objective of this name"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn versions(State(objectives): Source, id: PathId, _: Parameters<()>) -> Result<Json<VersionsAnswer>, ApiError> {

@@ -94,7 +94,7 @@ pub trait WindowSource: Send + Sync + 'static {
 }
 
 /// A change of an alert, and what became of telling it.
-pub type ToldTransition = (AlertTransition, Vec<DeliveryState>);
+pub type DeliveredTransition = (AlertTransition, Vec<DeliveryState>);
 
 /// Knows the alerts.
 pub trait AlertSource: Send + Sync + 'static {
@@ -102,7 +102,7 @@ pub trait AlertSource: Send + Sync + 'static {
     fn alerts(&self, firing: Option<bool>) -> BoxFuture<'_, Result<Vec<StoredAlert>, SourceError>>;
 
     /// The transitions of a window, newest first.
-    fn history(&self, window: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<ToldTransition>, SourceError>>;
+    fn history(&self, window: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<DeliveredTransition>, SourceError>>;
 }
 
 /// Knows whether the process can do its work.

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::source::{AlertSource, SourceError, ToldTransition};
+use super::source::{AlertSource, DeliveredTransition, SourceError};
 use crate::store::{Store, StoredAlert};
 use model::Interval;
 
@@ -11,7 +11,7 @@ impl AlertSource for Store {
         Box::pin(async move { Ok(Store::alerts(self, firing).await?) })
     }
 
-    fn history(&self, window: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<ToldTransition>, SourceError>> {
+    fn history(&self, window: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<DeliveredTransition>, SourceError>> {
         Box::pin(async move {
             let transitions = self.alert_history(window.start, window.end, limit).await?;
             let keys: Vec<_> = transitions.iter().map(|transition| transition.key).collect();

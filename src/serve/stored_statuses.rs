@@ -20,7 +20,6 @@ pub struct StoredStatuses {
 }
 
 impl StoredStatuses {
-    /// Of a store.
     pub fn new(store: Store) -> Self {
         Self { reader: Reader::new(store.clone()), minutes: MinuteCounts::new(store.clone()), store }
     }

@@ -13,16 +13,16 @@ use uuid::Uuid;
 
 use super::runs::tests::Log;
 use super::slos::tests::Shelf;
-use super::source::{SourceError, ToldTransition};
+use super::source::{DeliveredTransition, SourceError};
 use super::*;
 use crate::exposition::{ObjectiveMetrics, RequestMetrics};
 use crate::receive::budget::Budget;
-use crate::receive::events::{self, EventDoor};
+use crate::receive::events::{self, EventEndpoint};
 use crate::receive::intake::{
     EventIntake, RawRecord, ReceivedRecord, RecordIntake, RecordOutcome, Refusal, RejectedRecord, SentRecord,
 };
 use crate::receive::limits::Limits;
-use crate::receive::records::{self, RecordDoor};
+use crate::receive::records::{self, RecordEndpoint};
 use crate::store::{AlertTransition, DeliveryState, StoredAlert};
 use api::Explained;
 use model::{Dimension, Interval, Labels, Observation, Order, Selection, State as RequestState, TraceId, UnixNanos};
@@ -45,7 +45,7 @@ impl TraceSource for Fixture {
         let answer = match trace.to_string().as_str() {
             KNOWN => Ok(vec![one()]),
             SEVERAL => Ok(vec![one(), one()]),
-            AWAY => Err(SourceError::Unavailable("the database is away".into())),
+            AWAY => Err(SourceError::Unavailable("the database is unavailable".into())),
             BROKEN => panic!("a fault in a source"),
             _ => Ok(Vec::new()),
         };
@@ -64,7 +64,7 @@ impl WindowSource for Fixture {
         let observations = [&matched, &lone].map(|request| Observation::of(request, request.window_at, 1));
         let contents = Contents { cells: cells(&observations).into_iter().collect(), dictionary: [(1, labels)].into() };
         let window = Window { served: question.selection.window, contents, unsettled_records: 2 };
-        async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(window) } }
+        async move { if away { Err(SourceError::Unavailable("the database is unavailable".into())) } else { Ok(window) } }
             .boxed()
     }
 
@@ -76,7 +76,8 @@ impl WindowSource for Fixture {
     ) -> BoxFuture<'a, Result<Vec<Explained>, SourceError>> {
         let away = selection.filters.contains_key(&Dimension::Run);
         let all = vec![trace::tests::explained(); limit.min(3) as usize];
-        async move { if away { Err(SourceError::Unavailable("the database is away".into())) } else { Ok(all) } }.boxed()
+        async move { if away { Err(SourceError::Unavailable("the database is unavailable".into())) } else { Ok(all) } }
+            .boxed()
     }
 }
 
@@ -87,7 +88,7 @@ impl AlertSource for Fixture {
         async { Ok(shown) }.boxed()
     }
 
-    fn history(&self, _: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<ToldTransition>, SourceError>> {
+    fn history(&self, _: Interval, limit: u32) -> BoxFuture<'_, Result<Vec<DeliveredTransition>, SourceError>> {
         let StoredAlert { fingerprint, slo, labels, annotations, generator_url, starts_at, .. } = fired();
         let transition = AlertTransition {
             key: Uuid::from_u128(9),
@@ -143,7 +144,7 @@ impl RecordIntake for Fixture {
                 _ => outcome.rejected.push(RejectedRecord { index, field: String::new(), reason: "bad".into() }),
             }
         }
-        let (message, retry_after) = ("the database is away".into(), Duration::from_secs(1));
+        let (message, retry_after) = ("the database is unavailable".into(), Duration::from_secs(1));
         let away = records.len() > 2;
         async move { if away { Err(Refusal::Unavailable { message, retry_after }) } else { Ok(outcome) } }.boxed()
     }
@@ -165,8 +166,8 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     let (traces, windows) = (Arc::new(Fixture), Arc::new(Fixture));
     let limits = Arc::new(Limits::default());
     let budget = Budget::new(&limits);
-    let uploads = records::router(RecordDoor::new(Arc::new(Fixture), limits.clone(), budget.clone()))
-        .merge(events::router(EventDoor::new(Arc::new(Fixture), limits, budget)));
+    let uploads = records::router(RecordEndpoint::new(Arc::new(Fixture), limits.clone(), budget.clone()))
+        .merge(events::router(EventEndpoint::new(Arc::new(Fixture), limits, budget)));
     let (objectives, readiness) = (Arc::new(Shelf::with_one()), Arc::new(readiness));
     let (statuses, gates, alerts) = (objectives.clone(), Arc::new(Fixture), Arc::new(Fixture));
     let runs = Arc::new(Log::default());
@@ -177,7 +178,6 @@ pub(super) fn parts(obstacles: &[&str]) -> (Router, Value) {
     (router, serde_json::to_value(document).expect("JSON"))
 }
 
-/// An answer, read whole.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     form: String,
@@ -376,7 +376,7 @@ async fn every_failure_is_a_problem_that_says_what_to_change() {
         ("/api/v1/traces/12", 400, "give 32 hexadecimal digits"),
         ("/api/v1/traces/%ff", 400, "UTF-8"),
         (&*format!("/api/v1/traces/{KNOWN}?x=1"), 400, "takes none"),
-        (&*format!("/api/v1/traces/{AWAY}"), 503, "the database is away"),
+        (&*format!("/api/v1/traces/{AWAY}"), 503, "the database is unavailable"),
         (&*format!("/api/v1/traces/{BROKEN}"), 500, "its log says why"),
     ] {
         let answer = ask(&router, Method::GET, path, "*/*").await;
@@ -397,10 +397,10 @@ async fn a_wrong_method_is_told_which_ones_there_are() {
 #[tokio::test]
 async fn readiness_gives_its_reasons() {
     assert_eq!(get("/readyz").await.json(), serde_json::json!({"status": "ready"}));
-    let (router, document) = parts(&["the database is away"]);
+    let (router, document) = parts(&["the database is unavailable"]);
     let answer = ask(&router, Method::GET, "/readyz", "*/*").await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.json()["reasons"], serde_json::json!(["the database is away"]));
+    assert_eq!(answer.json()["reasons"], serde_json::json!(["the database is unavailable"]));
     conforms(&document, "/readyz", &answer);
     assert_eq!(ask(&router, Method::GET, "/healthz", "*/*").await.status, StatusCode::OK);
 }

@@ -44,7 +44,7 @@ pub fn routes(traces: Arc<dyn TraceSource>) -> OpenApiRouter {
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json",
          description = "Nothing is stored under this id"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn show(

@@ -95,7 +95,6 @@ pub struct AlertTransition {
 pub struct StoredWatch {
     /// The objective's name.
     pub slo: String,
-    /// Its version.
     pub version: i32,
     /// Since when there has been traffic and no verdict.
     pub no_verdict_since: Option<UnixNanos>,

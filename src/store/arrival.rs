@@ -56,7 +56,6 @@ impl Arrival {
         }
     }
 
-    /// A client record.
     pub fn record(record: &ClientRecord) -> Self {
         Self {
             key: *record.trace_id.as_bytes(),

@@ -16,7 +16,6 @@ pub const OVERFLOW_DIMS: i64 = 0;
 /// All labels of a request, and those among them that its client told.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct DimensionTuple {
-    /// What the client told.
     pub client: Dimensions,
     /// The client's labels, completed by the server's.
     pub labels: Dimensions,

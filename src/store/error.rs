@@ -63,10 +63,10 @@ pub enum SubmitError {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The database is away for now, or did not answer in time.
+    /// The database is unavailable, or did not answer in time.
     #[error("{message}")]
     Unavailable {
-        /// What is away.
+        /// What is unavailable.
         message: String,
         /// When to try again.
         retry_after: Duration,

@@ -37,7 +37,6 @@ pub struct StoredObjective {
     pub document: Option<Value>,
     /// When it became so, to the microsecond.
     pub changed_at: UnixNanos,
-    /// Who changed it.
     pub changed_by: String,
 }
 

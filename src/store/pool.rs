@@ -60,8 +60,8 @@ impl Store {
     }
 
     /// Whether the last commit found no database: what needs it may then be refused at once.
-    pub fn is_away(&self) -> bool {
-        self.writer.is_away()
+    pub fn is_unavailable(&self) -> bool {
+        self.writer.is_unavailable()
     }
 
     /// Whether the database answers.

@@ -47,7 +47,6 @@ const READ: &str = "
 /// What is stored of one cell of a slice. The bytes are the aggregation's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollupRow {
-    /// The slice.
     pub slice: Slice,
     /// The stored id of the labels.
     pub labels: i64,
@@ -55,7 +54,6 @@ pub struct RollupRow {
     pub state: State,
     /// How they ended.
     pub result: Option<ResultClass>,
-    /// Their counts.
     pub counts: Vec<u8>,
     /// Their digests; empty where they were not asked for.
     pub digests: Vec<u8>,

@@ -74,7 +74,6 @@ pub struct SloVersion {
 /// How far a version is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SloProgress {
-    /// Which one.
     pub of: SloVersion,
     /// All minutes from here on are counted.
     pub counted_from: UnixNanos,
@@ -98,9 +97,7 @@ pub struct OutcomeCounts {
 /// The counts of one slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SloMinuteRow {
-    /// Whose.
     pub of: SloVersion,
-    /// The slice.
     pub slice: Slice,
     /// Not all zero: what is not there is nothing.
     pub counts: OutcomeCounts,

@@ -57,8 +57,8 @@ impl Writer {
         Self { sender, room: Arc::new(Semaphore::new(capacity)), capacity, away }
     }
 
-    /// See [`super::Store::is_away`].
-    pub(super) fn is_away(&self) -> bool {
+    /// See [`super::Store::is_unavailable`].
+    pub(super) fn is_unavailable(&self) -> bool {
         self.away.load(Ordering::Relaxed)
     }
 
@@ -76,8 +76,8 @@ impl Writer {
     }
 
     async fn enqueue_and_wait(&self, arrivals: Vec<Arrival>) -> Result<(), SubmitError> {
-        if self.is_away() {
-            return Err(SubmitError::unavailable("the database is away".to_owned()));
+        if self.is_unavailable() {
+            return Err(SubmitError::unavailable("the database is unavailable".to_owned()));
         }
         let bytes: usize = arrivals.iter().map(|arrival| arrival.body.len() + ROW_OVERHEAD).sum();
         let room = self.reserve(bytes)?;

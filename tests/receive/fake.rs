@@ -19,8 +19,8 @@ use tracejoin::receive::intake::{
     ReceivedRecord, RecordIntake, RecordOutcome, Refusal, SentRecord, SpanIntake, SpanOutcome,
 };
 use tracejoin::receive::limits::Limits;
-use tracejoin::receive::otlp::SpanDoor;
-use tracejoin::receive::records::RecordDoor;
+use tracejoin::receive::otlp::SpanEndpoint;
+use tracejoin::receive::records::RecordEndpoint;
 use tracejoin::receive::{http_server, otlp_grpc, otlp_http, records};
 
 /// How long a test waits for what must happen: far more than it takes, so that only a hang exceeds it.
@@ -129,28 +129,30 @@ pub struct Running {
 }
 
 /// What is started.
-pub enum Door {
+pub enum Endpoint {
     Grpc,
     Http,
     Records,
 }
 
-pub async fn start(door: Door, limits: Limits) -> Running {
+pub async fn start(endpoint: Endpoint, limits: Limits) -> Running {
     let intake = FakeIntake::new();
     let budget = Budget::new(&limits);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let addr = listener.local_addr().expect("a bound socket has an address");
     let stop = CancellationToken::new();
     let limits = Arc::new(limits);
-    let spans = SpanDoor::new(intake.clone(), limits.clone(), budget.clone());
+    let spans = SpanEndpoint::new(intake.clone(), limits.clone(), budget.clone());
     let shared = limits.clone();
-    let records = RecordDoor::new(intake.clone(), limits, budget.clone());
+    let records = RecordEndpoint::new(intake.clone(), limits, budget.clone());
     let token = stop.clone();
     let serving = tokio::spawn(async move {
-        match door {
-            Door::Grpc => otlp_grpc::serve(listener, spans, records, token).await.expect("the listener does not fail"),
-            Door::Http => otlp_http::serve(listener, spans, token).await,
-            Door::Records => http_server::serve(listener, records::router(records).into(), token, &shared).await,
+        match endpoint {
+            Endpoint::Grpc => {
+                otlp_grpc::serve(listener, spans, records, token).await.expect("the listener does not fail")
+            }
+            Endpoint::Http => otlp_http::serve(listener, spans, token).await,
+            Endpoint::Records => http_server::serve(listener, records::router(records).into(), token, &shared).await,
         }
     });
     Running { addr, intake, budget, _guard: stop.clone().drop_guard(), stop, serving }
@@ -200,5 +202,5 @@ pub fn overloaded() -> Refusal {
 }
 
 pub fn unavailable() -> Refusal {
-    Refusal::Unavailable { message: "the database is away".to_owned(), retry_after: Duration::from_secs(5) }
+    Refusal::Unavailable { message: "the database is unavailable".to_owned(), retry_after: Duration::from_secs(5) }
 }

@@ -18,12 +18,12 @@ use tonic_types::StatusExt;
 use tracejoin::receive::intake::{Refusal, SpanOutcome};
 use tracejoin::receive::limits::Limits;
 
-use super::fake::{Door, PATIENCE, overloaded, request, start, unavailable};
+use super::fake::{Endpoint, PATIENCE, overloaded, request, start, unavailable};
 use super::raw_grpc::{EXPORT, channel, client, frame, refused};
 
 #[tokio::test]
 async fn plain_gzip_and_zstd_are_taken_and_success_is_unset() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let plain = client(running.addr).await;
     let encodings = [CompressionEncoding::Gzip, CompressionEncoding::Zstd];
     let compressed = encodings.map(|with| plain.clone().send_compressed(with).accept_compressed(with));
@@ -37,7 +37,7 @@ async fn plain_gzip_and_zstd_are_taken_and_success_is_unset() {
 
 #[tokio::test]
 async fn replies_are_compressed_where_the_client_takes_it() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let outcome = SpanOutcome { rejected: 1, message: "span 1 has no id".to_owned() };
     running.intake.answer_spans(Ok(outcome));
     for (encoding, name) in [(CompressionEncoding::Gzip, "gzip"), (CompressionEncoding::Zstd, "zstd")] {
@@ -50,7 +50,7 @@ async fn replies_are_compressed_where_the_client_takes_it() {
 
 #[tokio::test]
 async fn partial_success_counts_exactly_and_a_warning_counts_nothing() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut client = client(running.addr).await;
     for (rejected, message) in [(2, "2 spans have an id of the wrong length"), (0, "old names are used")] {
         running.intake.answer_spans(Ok(SpanOutcome { rejected, message: message.to_owned() }));
@@ -62,7 +62,7 @@ async fn partial_success_counts_exactly_and_a_warning_counts_nothing() {
 
 #[tokio::test]
 async fn nothing_to_store_is_a_success_without_the_intake() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     running.intake.answer_spans(Err(unavailable()));
     let scope = ResourceSpans { scope_spans: vec![ScopeSpans::default()], ..ResourceSpans::default() };
     let empty = [
@@ -80,7 +80,7 @@ async fn nothing_to_store_is_a_success_without_the_intake() {
 
 #[tokio::test]
 async fn what_passes_is_refused_with_a_delay() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut client = client(running.addr).await;
     for refusal in [overloaded(), unavailable()] {
         let (Refusal::Overloaded { retry_after, .. } | Refusal::Unavailable { retry_after, .. }) = refusal.clone()
@@ -98,7 +98,7 @@ async fn what_passes_is_refused_with_a_delay() {
 
 #[tokio::test]
 async fn bad_data_is_refused_for_good() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     running.intake.answer_spans(Err(Refusal::Invalid { message: "cannot be stored".to_owned() }));
     let status = client(running.addr).await.export(request(1)).await.expect_err("the intake refuses");
     assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "cannot be stored"));
@@ -110,7 +110,7 @@ async fn bad_data_is_refused_for_good() {
 
 #[tokio::test]
 async fn unreadable_messages_are_bad_data() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let whole = request(3).encode_to_vec();
     let half = &whole[..whole.len() / 2];
     let gzipped = super::fake::gzip(&whole);
@@ -144,7 +144,7 @@ fn nested(depth: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_unknown_compression_names_the_known_ones() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let status = refused(running.addr, EXPORT, Some("snappy"), frame(true, b"x")).await;
     assert_eq!(status.code(), Code::Unimplemented);
     let accepted = status.metadata().get("grpc-accept-encoding").expect("the known ones are listed");
@@ -154,7 +154,7 @@ async fn an_unknown_compression_names_the_known_ones() {
 
 #[tokio::test]
 async fn other_signals_and_methods_are_not_implemented() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     for (path, expected) in [
         ("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", "exports metrics"),
         ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", "exports logs"),
@@ -169,7 +169,7 @@ async fn other_signals_and_methods_are_not_implemented() {
 
 #[tokio::test]
 async fn calls_on_one_connection_are_served_at_one_time() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     running.intake.close();
     let client = client(running.addr).await;
     let calls: Vec<_> = (0..50)
@@ -188,7 +188,7 @@ async fn calls_on_one_connection_are_served_at_one_time() {
 
 #[tokio::test]
 async fn a_sent_again_batch_is_handed_on_again() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut client = client(running.addr).await;
     for _ in 0..2 {
         client.export(request(2)).await.expect("duplicates are by design");
@@ -198,7 +198,7 @@ async fn a_sent_again_batch_is_handed_on_again() {
 
 #[tokio::test]
 async fn health_tells_that_it_serves() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut health = HealthClient::new(channel(running.addr).await);
     for service in ["", "opentelemetry.proto.collector.trace.v1.TraceService", "tracejoin.v1.ClientRecordService"] {
         let reply = health.check(HealthCheckRequest { service: service.to_owned() }).await.expect("a known service");
@@ -244,7 +244,7 @@ macro_rules! reflected {
 
 #[tokio::test]
 async fn reflection_describes_what_is_served() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     for (services, files) in [reflected!(v1, running.addr), reflected!(v1alpha, running.addr)] {
         assert!(services.contains("opentelemetry.proto.collector.trace.v1.TraceService"), "{services:?}");
         assert!(services.contains("tracejoin.v1.ClientRecordService"), "{services:?}");
@@ -256,7 +256,7 @@ async fn reflection_describes_what_is_served() {
 
 #[tokio::test]
 async fn open_calls_are_answered_when_it_stops() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     running.intake.close();
     let mut client = client(running.addr).await;
     let call = tokio::spawn(async move { client.export(request(1)).await });

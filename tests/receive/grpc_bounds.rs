@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracejoin::receive::limits::Limits;
 
-use super::fake::{Door, PATIENCE, gzip, request, request_of, start, zstd};
+use super::fake::{Endpoint, PATIENCE, gzip, request, request_of, start, zstd};
 use super::raw_grpc::{EXPORT, client, frame, refused, refused_body};
 
 const MIB: usize = 1024 * 1024;
@@ -25,7 +25,7 @@ fn assert_too_large(status: &Status, limit: usize) {
 
 #[tokio::test]
 async fn the_default_limit_is_16_mib_to_the_byte() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut client = client(running.addr).await;
     client.export(request_of(16 * MIB)).await.expect("exactly the limit is fine");
     let status = client.export(request_of(16 * MIB + 1)).await.expect_err("one byte over");
@@ -35,7 +35,7 @@ async fn the_default_limit_is_16_mib_to_the_byte() {
 
 #[tokio::test]
 async fn the_limit_holds_after_decompression() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Zstd] {
         let mut client = client(running.addr).await.send_compressed(encoding);
         client.export(request_of(16 * MIB)).await.expect("exactly the limit is fine");
@@ -46,7 +46,7 @@ async fn the_limit_holds_after_decompression() {
 
 #[tokio::test]
 async fn a_bomb_is_refused_as_too_large() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let zeros = vec![0; 64 * MIB];
     for (encoding, bomb) in [("gzip", gzip(&zeros)), ("zstd", zstd(&zeros))] {
         assert!(bomb.len() < MIB, "{encoding}: {}", bomb.len());
@@ -58,7 +58,7 @@ async fn a_bomb_is_refused_as_too_large() {
 
 #[tokio::test]
 async fn a_bomb_of_empty_spans_is_refused_for_good() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let spans = [0x12, 0].repeat(7 * MIB);
     let mut scope = vec![0x12];
     prost::encoding::encode_varint(spans.len() as u64, &mut scope);
@@ -81,7 +81,7 @@ async fn too_much_at_one_time_is_refused_with_a_delay_and_later_taken() {
         in_flight: limits.in_flight.with_bytes(12 * MIB),
         ..limits
     };
-    let running = start(Door::Grpc, small).await;
+    let running = start(Endpoint::Grpc, small).await;
     running.intake.close();
     let client = client(running.addr).await;
     let mut holding = client.clone();
@@ -103,7 +103,8 @@ async fn too_much_at_one_time_is_refused_with_a_delay_and_later_taken() {
 async fn an_old_connection_is_replaced_without_loss() {
     let age = Duration::from_millis(500);
     let running =
-        start(Door::Grpc, Limits { connection_age: age, connection_age_grace: PATIENCE, ..Limits::default() }).await;
+        start(Endpoint::Grpc, Limits { connection_age: age, connection_age_grace: PATIENCE, ..Limits::default() })
+            .await;
     running.intake.close();
     let client = client(running.addr).await;
     let mut holding = client.clone();
@@ -118,7 +119,7 @@ async fn an_old_connection_is_replaced_without_loss() {
 
 #[tokio::test]
 async fn bytes_of_a_broken_message_are_given_back() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let whole = request(3).encode_to_vec();
     refused(running.addr, EXPORT, None, frame(false, &whole[..whole.len() / 2])).await;
     assert_eq!(running.budget.used(), 0);
@@ -126,7 +127,7 @@ async fn bytes_of_a_broken_message_are_given_back() {
 
 #[tokio::test]
 async fn a_message_that_does_not_arrive_is_given_up_with_a_delay() {
-    let running = start(Door::Grpc, Limits { body_timeout: Duration::from_millis(50), ..Limits::default() }).await;
+    let running = start(Endpoint::Grpc, Limits { body_timeout: Duration::from_millis(50), ..Limits::default() }).await;
     let beginning = frame(false, &request(3).encode_to_vec())[..20].to_vec();
     let stalled = tokio_stream::once(Ok::<_, Infallible>(beginning)).chain(tokio_stream::pending());
     let status = refused_body(running.addr, EXPORT, None, Body::from_stream(stalled)).await;

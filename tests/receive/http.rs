@@ -8,7 +8,7 @@ use tonic_types::pb::Status;
 use tracejoin::receive::intake::{Refusal, SpanOutcome};
 use tracejoin::receive::limits::Limits;
 
-use super::fake::{Door, PATIENCE, gzip, overloaded, request, start, unavailable, zstd};
+use super::fake::{Endpoint, PATIENCE, gzip, overloaded, request, start, unavailable, zstd};
 use super::raw_http::{Answer, post, send};
 
 const TRACES: &str = "/v1/traces";
@@ -31,7 +31,7 @@ fn message(answer: &Answer, content_type: &str) -> String {
 
 #[tokio::test]
 async fn both_forms_are_taken_in_every_compression() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for (content_type, body) in [(PROTOBUF, request(3).encode_to_vec()), (JSON, as_json(&request(3)))] {
         for (encoding, body) in
             [("", body.clone()), ("identity", body.clone()), ("gzip", gzip(&body)), ("zstd", zstd(&body))]
@@ -55,7 +55,7 @@ async fn both_forms_are_taken_in_every_compression() {
 
 #[tokio::test]
 async fn large_bodies_are_decoded_alike() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let large = super::fake::request_of(3 * 1024 * 1024);
     for (content_type, body) in [(PROTOBUF, large.encode_to_vec()), (JSON, as_json(&large))] {
         let answer = post(running.addr, TRACES, content_type, "", body).await;
@@ -66,7 +66,7 @@ async fn large_bodies_are_decoded_alike() {
 
 #[tokio::test]
 async fn parameters_of_the_content_type_are_tolerated() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for content_type in ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"] {
         let answer = post(running.addr, TRACES, content_type, "", as_json(&request(1))).await;
         assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, JSON));
@@ -75,7 +75,7 @@ async fn parameters_of_the_content_type_are_tolerated() {
 
 #[tokio::test]
 async fn other_types_and_encodings_are_not_supported() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for content_type in ["", "text/plain", "application/grpc"] {
         let answer = post(running.addr, TRACES, content_type, "", as_json(&request(1))).await;
         assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type:?}");
@@ -90,7 +90,7 @@ async fn other_types_and_encodings_are_not_supported() {
 
 #[tokio::test]
 async fn nothing_to_store_is_a_success_without_the_intake() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     running.intake.answer_spans(Err(unavailable()));
     let envelopes = br#"{"resourceSpans":[{"scopeSpans":[]}]}"#.to_vec();
     let cases = [(PROTOBUF, Vec::new()), (JSON, Vec::new()), (JSON, b"{}".to_vec()), (JSON, envelopes)];
@@ -104,7 +104,7 @@ async fn nothing_to_store_is_a_success_without_the_intake() {
 
 #[tokio::test]
 async fn partial_success_counts_exactly_and_a_warning_counts_nothing() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for (rejected, note) in [(2, "2 spans have an id of the wrong length"), (0, "old names are used")] {
         running.intake.answer_spans(Ok(SpanOutcome { rejected, message: note.to_owned() }));
         let answer = post(running.addr, TRACES, PROTOBUF, "", request(5).encode_to_vec()).await;
@@ -121,7 +121,7 @@ async fn partial_success_counts_exactly_and_a_warning_counts_nothing() {
 
 #[tokio::test]
 async fn what_passes_is_refused_with_a_delay() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for (refusal, seconds) in [(overloaded(), "3"), (unavailable(), "5")] {
         running.intake.answer_spans(Err(refusal.clone()));
         for (content_type, body) in [(PROTOBUF, request(1).encode_to_vec()), (JSON, as_json(&request(1)))] {
@@ -135,7 +135,7 @@ async fn what_passes_is_refused_with_a_delay() {
 
 #[tokio::test]
 async fn bad_data_is_refused_for_good_in_the_form_of_the_request() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let whole = request(3).encode_to_vec();
     let gzipped = gzip(&whole);
     let zstded = zstd(&whole);
@@ -165,7 +165,7 @@ async fn bad_data_is_refused_for_good_in_the_form_of_the_request() {
 
 #[tokio::test]
 async fn json_of_any_lawful_form_means_the_same() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let strict = json!({"resourceSpans": [{"scopeSpans": [{"spans": [{
         "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "a", "kind": 2,
         "startTimeUnixNano": "1700000000000000001", "links": [{"traceId": "0af7651916cd43dd8448eb211c80319c",
@@ -189,7 +189,7 @@ async fn json_of_any_lawful_form_means_the_same() {
 
 #[tokio::test]
 async fn snake_case_is_warned_of() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let body = br#"{"resource_spans":[{"scope_spans":[{"spans":[{}]}]}]}"#.to_vec();
     let answer = post(running.addr, TRACES, JSON, "", body).await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -200,7 +200,7 @@ async fn snake_case_is_warned_of() {
 
 #[tokio::test]
 async fn other_signals_paths_and_methods_are_not_there() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     for (path, expected) in [("/v1/metrics", "metrics"), ("/v1/logs", "logs"), ("/v2/traces", "POST /v1/traces")] {
         let answer = post(running.addr, path, PROTOBUF, "", Vec::new()).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
@@ -213,7 +213,7 @@ async fn other_signals_paths_and_methods_are_not_there() {
 
 #[tokio::test]
 async fn requests_are_served_at_one_time() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     running.intake.close();
     let addr = running.addr;
     let send = || tokio::spawn(async move { post(addr, TRACES, PROTOBUF, "", request(1).encode_to_vec()).await });
@@ -227,7 +227,7 @@ async fn requests_are_served_at_one_time() {
 
 #[tokio::test]
 async fn open_requests_are_answered_when_it_stops() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     running.intake.close();
     let addr = running.addr;
     let call = tokio::spawn(async move { post(addr, TRACES, JSON, "", as_json(&request(1))).await });
@@ -240,7 +240,7 @@ async fn open_requests_are_answered_when_it_stops() {
 
 #[tokio::test]
 async fn text_that_is_not_utf_8_is_mended_with_a_warning() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     running.intake.answer_spans(Ok(SpanOutcome { rejected: 1, message: "1 span has no id".to_owned() }));
     let mut body = request(2).encode_to_vec();
     let name = body.windows(9).position(|window| window == b"inference").expect("the spans have a name");

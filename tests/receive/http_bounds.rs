@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tonic_types::pb::Status;
 use tracejoin::receive::limits::Limits;
 
-use super::fake::{Door, PATIENCE, gzip, request_of, start, zstd};
+use super::fake::{Endpoint, PATIENCE, gzip, request_of, start, zstd};
 use super::raw_http::{Answer, post};
 
 const MIB: usize = 1024 * 1024;
@@ -24,7 +24,7 @@ fn assert_too_large(answer: &Answer) {
 
 #[tokio::test]
 async fn the_default_limit_is_20_mib_to_the_byte_in_every_compression() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let fits = request_of(20 * MIB).encode_to_vec();
     let over = request_of(20 * MIB + 1).encode_to_vec();
     for (encoding, fits, over) in
@@ -38,7 +38,7 @@ async fn the_default_limit_is_20_mib_to_the_byte_in_every_compression() {
 
 #[tokio::test]
 async fn a_bomb_is_refused_as_too_large() {
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let zeros = vec![0; 64 * MIB];
     for (encoding, bomb) in [("gzip", gzip(&zeros)), ("zstd", zstd(&zeros))] {
         assert!(bomb.len() < MIB, "{encoding}: {}", bomb.len());
@@ -54,7 +54,7 @@ async fn a_zstd_frame_may_not_ask_for_a_huge_window() {
     encoder.set_parameter(CParameter::WindowLog(27)).expect("a lawful window");
     std::io::Write::write_all(&mut encoder, &[0; 1024]).expect("a vector takes everything");
     let frame = encoder.finish().expect("a vector takes everything");
-    let running = start(Door::Http, Limits::default()).await;
+    let running = start(Endpoint::Http, Limits::default()).await;
     let answer = post(running.addr, "/v1/traces", PROTOBUF, "zstd", frame).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.text());
 }
@@ -62,7 +62,7 @@ async fn a_zstd_frame_may_not_ask_for_a_huge_window() {
 #[tokio::test]
 async fn a_chunked_body_is_bounded_without_a_declared_length() {
     let limits = Limits::default();
-    let running = start(Door::Http, Limits { http_body: limits.http_body.with_bytes(1000), ..limits }).await;
+    let running = start(Endpoint::Http, Limits { http_body: limits.http_body.with_bytes(1000), ..limits }).await;
     let mut socket = TcpStream::connect(running.addr).await.expect("the listener accepts");
     let head =
         "POST /v1/traces HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -75,7 +75,7 @@ async fn a_chunked_body_is_bounded_without_a_declared_length() {
 #[tokio::test]
 async fn a_body_that_does_not_arrive_is_given_up() {
     let limits = Limits { body_timeout: Duration::from_millis(50), ..Limits::default() };
-    let running = start(Door::Http, limits).await;
+    let running = start(Endpoint::Http, limits).await;
     let mut socket = TcpStream::connect(running.addr).await.expect("the listener accepts");
     let head = "POST /v1/traces HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     socket.write_all(head.as_bytes()).await.expect("it is read");
@@ -101,7 +101,7 @@ async fn too_much_at_one_time_is_refused_with_a_delay_and_later_taken() {
         in_flight: limits.in_flight.with_bytes(12 * MIB),
         ..limits
     };
-    let running = start(Door::Http, small).await;
+    let running = start(Endpoint::Http, small).await;
     running.intake.close();
     let addr = running.addr;
     let body = request_of(4 * MIB).encode_to_vec();
@@ -123,7 +123,7 @@ async fn too_much_at_one_time_is_refused_with_a_delay_and_later_taken() {
 #[tokio::test]
 async fn a_head_that_never_ends_does_not_keep_its_connection() {
     let limits = Limits { head_timeout: Duration::from_millis(200), ..Limits::default() };
-    let running = start(Door::Http, limits).await;
+    let running = start(Endpoint::Http, limits).await;
     let mut socket = TcpStream::connect(running.addr).await.expect("a connection");
     socket.write_all(b"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await.expect("written");
     let mut rest = Vec::new();

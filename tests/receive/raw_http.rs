@@ -1,4 +1,4 @@
-//! A client for the HTTP doors.
+//! A client for the HTTP endpoints.
 
 use std::net::SocketAddr;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use tracejoin::receive::intake::{RecordOutcome, Refusal, RejectedRecord};
 use tracejoin::receive::limits::Limits;
 
-use super::fake::{Door, gzip, overloaded, start, unavailable, zstd};
+use super::fake::{Endpoint, gzip, overloaded, start, unavailable, zstd};
 use super::raw_http::{Answer, post, send};
 
 const RECORDS: &str = "/api/v1/records";
@@ -26,7 +26,7 @@ fn taken(accepted: u64) -> Result<RecordOutcome, Refusal> {
 
 #[tokio::test]
 async fn every_form_and_compression_is_split_alike() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     running.intake.answer_records(taken(2));
     let array = br#"[{"a":1}, {"b":2}]"#.to_vec();
     let lines = b"{\"a\":1}\r\n\n{\"b\":2}\n".to_vec();
@@ -46,7 +46,7 @@ async fn every_form_and_compression_is_split_alike() {
 
 #[tokio::test]
 async fn a_single_object_is_an_upload_of_one() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     running.intake.answer_records(taken(1));
     let answer = post(running.addr, RECORDS, "application/json; charset=utf-8", "", b"{\"a\":1}".to_vec()).await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -55,7 +55,7 @@ async fn a_single_object_is_an_upload_of_one() {
 
 #[tokio::test]
 async fn a_broken_member_is_handed_on_as_such() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     post(running.addr, RECORDS, LINES, "", b"{\"a\":1}\n{\"b\"\n{\"c\":3}".to_vec()).await;
     post(running.addr, RECORDS, JSON, "", b"[{\"a\":1},{\"b\"".to_vec()).await;
     let uploads = running.intake.uploads();
@@ -65,7 +65,7 @@ async fn a_broken_member_is_handed_on_as_such() {
 
 #[tokio::test]
 async fn refused_members_are_listed_beside_the_kept_ones() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     let rejected = vec![RejectedRecord { index: 1, field: "duration_ms".to_owned(), reason: "is negative".to_owned() }];
     let listed = json!([{"index": 1, "field": "duration_ms", "reason": "is negative"}]);
     for (accepted, duplicates, status) in
@@ -82,7 +82,7 @@ async fn refused_members_are_listed_beside_the_kept_ones() {
 
 #[tokio::test]
 async fn an_empty_upload_is_fine_without_the_intake() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     running.intake.answer_records(Err(unavailable()));
     for (content_type, body) in [(JSON, "[]"), (LINES, ""), (LINES, "\n\n")] {
         let answer = post(running.addr, RECORDS, content_type, "", body.into()).await;
@@ -94,7 +94,7 @@ async fn an_empty_upload_is_fine_without_the_intake() {
 
 #[tokio::test]
 async fn what_cannot_be_read_is_a_problem() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     for content_type in ["", "text/csv", "application/x-www-form-urlencoded"] {
         let answer = post(running.addr, RECORDS, content_type, "", b"{}".to_vec()).await;
         assert_problem(&answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/x-ndjson");
@@ -112,7 +112,7 @@ async fn what_cannot_be_read_is_a_problem() {
 async fn the_limit_holds_before_and_after_decompression() {
     let limits = Limits::default();
     let limits = Limits { records_body: limits.records_body.with_bytes(1 << 20), ..limits };
-    let running = start(Door::Records, limits).await;
+    let running = start(Endpoint::Records, limits).await;
     let over = vec![b' '; (1 << 20) + 1];
     for (encoding, body) in [("", over.clone()), ("gzip", gzip(&over)), ("zstd", zstd(&over))] {
         let answer = post(running.addr, RECORDS, LINES, encoding, body).await;
@@ -127,7 +127,7 @@ async fn the_limit_holds_before_and_after_decompression() {
 
 #[tokio::test]
 async fn what_passes_is_refused_with_a_delay() {
-    let running = start(Door::Records, Limits::default()).await;
+    let running = start(Endpoint::Records, Limits::default()).await;
     for (refusal, seconds) in [(overloaded(), "3"), (unavailable(), "5")] {
         running.intake.answer_records(Err(refusal.clone()));
         let answer = post(running.addr, RECORDS, JSON, "", b"{}".to_vec()).await;
@@ -149,7 +149,7 @@ async fn members_count_beside_their_text() {
         in_flight: limits.in_flight.with_bytes(3 << 20),
         ..limits
     };
-    let running = start(Door::Records, small).await;
+    let running = start(Endpoint::Records, small).await;
     running.intake.answer_records(taken(1000));
     let few = post(running.addr, RECORDS, LINES, "", b"{}\n".repeat(1000)).await;
     assert_eq!(few.status, StatusCode::OK, "{}", few.text());

@@ -13,9 +13,9 @@ use tonic_types::StatusExt;
 use tracejoin::receive::budget::Budget;
 use tracejoin::receive::intake::{RecordOutcome, Refusal, RejectedRecord};
 use tracejoin::receive::limits::Limits;
-use tracejoin::receive::records::{RecordDoor, router};
+use tracejoin::receive::records::{RecordEndpoint, router};
 
-use super::fake::{Door, FakeIntake, gzip, overloaded, start, unavailable, zstd};
+use super::fake::{Endpoint, FakeIntake, gzip, overloaded, start, unavailable, zstd};
 use super::raw_grpc::{frame, refused};
 use super::typed_client::{EXPORT, descriptor, export, export_compressed, request};
 
@@ -64,7 +64,7 @@ fn parsed(json: &Value) -> Result<normalise::ParsedRecord, normalise::FieldError
 
 #[tokio::test]
 async fn every_field_is_handed_on_as_over_http() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     export(running.addr, &request(&json!([whole(), bare()]))).await.expect("the request is fine");
     let handed = handed_on(&running.intake);
     for (sent, handed) in [whole(), bare()].iter().zip(&handed) {
@@ -112,7 +112,7 @@ fn the_protocol_has_every_declared_field() {
 async fn the_document_has_every_declared_field() {
     let limits = Limits::default();
     let budget = Budget::new(&limits);
-    let records = RecordDoor::new(FakeIntake::new(), Arc::new(limits), budget);
+    let records = RecordEndpoint::new(FakeIntake::new(), Arc::new(limits), budget);
     let document = serde_json::to_value(router(records).to_openapi()).expect("JSON");
     let body = &document["paths"]["/api/v1/records"]["post"]["requestBody"]["content"]["application/json"]["schema"];
     let upload = body["$ref"].as_str().and_then(|path| document.pointer(path.trim_start_matches('#')));
@@ -145,7 +145,7 @@ async fn faults_are_told_in_the_words_of_http() {
         json!({"trace_id": "0000000000000007000000000000012f", "status": 200}),
         json!({}),
     ];
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     export(running.addr, &request(&json!(bad))).await.expect("faults are told one by one");
     for (sent, handed) in bad.iter().zip(handed_on(&running.intake)) {
         let fault = parsed(sent).expect_err("a bad record");
@@ -155,7 +155,7 @@ async fn faults_are_told_in_the_words_of_http() {
 
 #[tokio::test]
 async fn every_compression_is_taken() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let message = request(&json!([bare()]));
     for (encoding, body) in [("gzip", gzip(&message)), ("zstd", zstd(&message))] {
         export_compressed(running.addr, encoding, &body).await.expect("the request is fine");
@@ -167,7 +167,7 @@ async fn every_compression_is_taken() {
 
 #[tokio::test]
 async fn the_answer_is_that_of_http_and_ok_even_where_all_are_refused() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let rejected = vec![RejectedRecord { index: 1, field: "duration_ms".to_owned(), reason: "is negative".to_owned() }];
     let listed = json!([{"index": 1, "field": "duration_ms", "reason": "is negative"}]);
     for (accepted, duplicates) in [(1, 0), (0, 1), (0, 0)] {
@@ -181,7 +181,7 @@ async fn the_answer_is_that_of_http_and_ok_even_where_all_are_refused() {
 
 #[tokio::test]
 async fn an_empty_request_is_fine_without_the_intake() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     running.intake.answer_records(Err(unavailable()));
     let answer = export(running.addr, &[]).await.expect("an empty request is fine");
     assert_eq!(answer, json!({"accepted": 0, "duplicates": 0, "rejected": [], "ignored_fields": 0}));
@@ -198,7 +198,7 @@ fn field(tag: u32, content: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn fields_of_a_newer_protocol_are_counted() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let mut newer = request(&json!([bare()]));
     newer.extend(field(99, b"of the request"));
     newer.extend(field(1, &[field(98, b"of a record"), field(23, &field(97, b"of its stream"))].concat()));
@@ -209,7 +209,7 @@ async fn fields_of_a_newer_protocol_are_counted() {
 
 #[tokio::test]
 async fn a_broken_record_is_refused_alone() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let good = request(&json!([bare()]));
     let long = field(4, &vec![b'x'; 64 * 1024]);
     let not_utf8 = field(1, b"\xff\xfe");
@@ -228,7 +228,7 @@ async fn a_broken_record_is_refused_alone() {
 
 #[tokio::test]
 async fn what_cannot_be_told_apart_is_bad_data() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let good = request(&json!([bare()]));
     for broken in [&good[..good.len() - 1], b"GET / HTTP/1.1", &[0xff]] {
         let status = export(running.addr, broken).await.expect_err("no request");
@@ -243,7 +243,7 @@ async fn what_cannot_be_told_apart_is_bad_data() {
 
 #[tokio::test]
 async fn what_passes_is_refused_with_a_delay() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     for (refusal, delay) in [(overloaded(), Duration::from_millis(2500)), (unavailable(), Duration::from_secs(5))] {
         running.intake.answer_records(Err(refusal.clone()));
         let status = export(running.addr, &request(&json!([bare()]))).await.expect_err("the intake refuses");
@@ -259,7 +259,7 @@ async fn what_passes_is_refused_with_a_delay() {
 #[tokio::test]
 async fn the_limit_of_a_message_holds_after_decompression() {
     let limits = Limits::default();
-    let running = start(Door::Grpc, Limits { grpc_message: limits.grpc_message.with_bytes(MIB), ..limits }).await;
+    let running = start(Endpoint::Grpc, Limits { grpc_message: limits.grpc_message.with_bytes(MIB), ..limits }).await;
     let over = request(&json!(vec![bare(); MIB / 40]));
     let bodies = [(None, frame(false, &over)), (Some("gzip"), frame(true, &gzip(&over)))];
     for (encoding, body) in bodies {
@@ -273,7 +273,7 @@ async fn the_limit_of_a_message_holds_after_decompression() {
 
 #[tokio::test]
 async fn a_bomb_of_empty_records_is_refused_for_good() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let bomb = [0x0a, 0].repeat(7 * MIB);
     let status = refused(running.addr, EXPORT, Some("gzip"), frame(true, &gzip(&bomb))).await;
     assert_eq!(status.code(), Code::InvalidArgument, "{status}");
@@ -284,7 +284,7 @@ async fn a_bomb_of_empty_records_is_refused_for_good() {
 
 #[tokio::test]
 async fn a_large_message_is_taken_whole() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let record = |number: u64| json!({"trace_id": format!("{number:032x}"), "duration_ms": 5.5});
     let records: Vec<Value> = (1..=10_000).map(record).collect();
     export(running.addr, &request(&json!(records))).await.expect("the request is fine");
@@ -293,7 +293,7 @@ async fn a_large_message_is_taken_whole() {
 
 #[tokio::test]
 async fn other_methods_are_not_implemented() {
-    let running = start(Door::Grpc, Limits::default()).await;
+    let running = start(Endpoint::Grpc, Limits::default()).await;
     let path = "/tracejoin.v1.ClientRecordService/Import";
     let status = refused(running.addr, path, None, frame(false, b"")).await;
     assert_eq!(status.code(), Code::Unimplemented);

@@ -430,7 +430,6 @@ impl TraceAnswer {
         }
     }
 
-    /// All requests.
     pub fn requests(&self) -> &[RequestAnswer] {
         match self {
             Self::One(one) => std::slice::from_ref(one),

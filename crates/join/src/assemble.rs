@@ -56,9 +56,7 @@ impl Progress {
 /// A joined request with the spans that explain it.
 #[derive(Debug, Clone)]
 pub struct Joined {
-    /// The request.
     pub request: Request,
-    /// Its spans.
     pub spans: Vec<ExplainedSpan>,
     /// Which rules decided its phases.
     pub sources: PhaseSources,

@@ -8,7 +8,6 @@ use model::SpanId;
 /// What looking for an entry span found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// This span.
     Span(Place),
     /// Several that neither nest nor yield.
     Ambiguous,

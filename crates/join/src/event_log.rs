@@ -16,7 +16,6 @@ pub struct Log {
     last_received: UnixNanos,
 }
 
-/// What a log tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LogSummary {
     started_at: Option<UnixNanos>,

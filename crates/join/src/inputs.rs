@@ -9,7 +9,6 @@ use model::{ReceivedLog, ReceivedRecord, TraceArrivals};
 /// Everything that arrived of a trace.
 #[derive(Debug, Clone)]
 pub struct TraceInputs {
-    /// The trace.
     pub trace_id: TraceId,
     /// Its spans, as they arrived.
     pub fragments: Vec<Fragment>,

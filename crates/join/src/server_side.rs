@@ -19,7 +19,6 @@ pub struct ServerPart {
     pub ttft: Option<ServerPhases>,
     /// Where the server's time lies on the entry span's clock.
     pub at: Option<Interval>,
-    /// The painting.
     pub painting: Painting,
     /// Labels and token counts.
     pub details: ServerDetails,

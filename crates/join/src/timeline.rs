@@ -51,9 +51,7 @@ impl From<ServerPhase> for Paint {
 /// A painted stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where.
     pub at: Interval,
-    /// Whose.
     pub paint: Paint,
 }
 

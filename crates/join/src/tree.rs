@@ -13,13 +13,11 @@ pub type Place = usize;
 /// A span with its reading and its neighbours.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The span.
     pub span: Span,
     /// What its dialect reads.
     pub reading: Reading,
     /// Its stretch of its own clock; `None` where that is invalid, and then it is never painted.
     pub interval: Option<Interval>,
-    /// Its clock.
     pub domain: ClockDomain,
     /// The span it hangs under.
     pub parent: Option<Place>,
@@ -339,7 +337,6 @@ impl Forest {
         below().next().filter(|first| *first == top).and_then(|_| below().min_by_key(|place| self.nesting(*place)))
     }
 
-    /// One node.
     pub fn node(&self, place: Place) -> &Node {
         &self.nodes[place]
     }

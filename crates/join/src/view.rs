@@ -10,13 +10,10 @@ use model::{ClientRecord, Interval, Nanos, ResponseMetrics, ServerPhase, SpanId,
 /// One span of an explained request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedSpan {
-    /// Its id.
     pub span_id: SpanId,
     /// Its parent's id, as it was sent.
     pub parent: Option<SpanId>,
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: SpanKind,
     /// The service that emitted it.
     pub service: String,
@@ -28,7 +25,6 @@ pub struct ExplainedSpan {
     pub phase: Option<ServerPhase>,
     /// Which dialect and rule decided.
     pub rule: String,
-    /// Its clock.
     pub clock_domain: String,
     /// Whether it was painted.
     pub painted: bool,

@@ -30,9 +30,7 @@ impl Side {
 /// The trace under which one side of a request is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alias {
-    /// Which side.
     pub side: Side,
-    /// The trace.
     pub trace_id: TraceId,
 }
 

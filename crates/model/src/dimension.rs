@@ -35,7 +35,6 @@ dimensions! {
     Model = "model";
     /// The provider or route.
     Provider = "provider";
-    /// The region.
     Region = "region";
     /// The pool of accelerators.
     Pool = "pool";
@@ -54,7 +53,6 @@ dimensions! {
 }
 
 impl Dimension {
-    /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dimension| dimension.name() == name)
     }

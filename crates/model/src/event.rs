@@ -31,7 +31,6 @@ impl EventKind {
         }
     }
 
-    /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -49,9 +48,7 @@ pub struct StreamEvent {
     pub client_time: Option<Nanos>,
     /// Its place in the stream.
     pub seq: Option<i64>,
-    /// What it is.
     pub kind: EventKind,
-    /// Tokens in it.
     pub tokens: Option<i64>,
     /// Whether it came together with another.
     pub batched: Option<bool>,
@@ -73,7 +70,6 @@ impl StreamEvent {
 pub struct EventLog {
     /// The trace, or [`TraceId::of_request_id`] where no line tells it.
     pub trace_id: TraceId,
-    /// The request.
     pub request_id: Option<String>,
     /// The lines, in no order.
     pub lines: Vec<StreamEvent>,

@@ -11,7 +11,6 @@ pub enum Unit {
     Nanos,
     /// Milliseconds as a decimal number.
     Millis,
-    /// Tokens a second.
     TokensPerSecond,
     /// A part of a whole, from 0 to 1.
     Share,

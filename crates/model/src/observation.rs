@@ -126,7 +126,6 @@ impl Observation {
 /// The labels of a request, as they are stored together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Labels {
-    /// What the client told.
     pub client: Dimensions,
     /// All: the client's, completed by the server's.
     pub all: Dimensions,

@@ -134,11 +134,9 @@ pub struct Reading {
     pub laid: Vec<Laid>,
     /// Phases that this system leaves out where they took no time.
     pub absent_is_zero: Vec<ServerPhase>,
-    /// The first token.
     pub first_token: Option<FirstToken>,
     /// Whether what looks like a first token in it is known to be none.
     pub no_first_token: bool,
-    /// HTTP status, where told.
     pub http_status: Option<i64>,
     /// Tokens of the prompt.
     pub input_tokens: Option<i64>,

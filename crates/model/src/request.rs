@@ -100,7 +100,6 @@ impl ClientSide {
 /// The server's side of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerSide {
-    /// The entry span.
     pub entry: SpanId,
     /// The server's total time.
     pub total: Nanos,

@@ -44,7 +44,6 @@ kinds! {
 }
 
 impl MetricsKind {
-    /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }

@@ -20,9 +20,7 @@ pub struct Run {
 /// How a run ended. What the generator did not tell is unknown, not zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunEnd {
-    /// When.
     pub finished_at: UnixNanos,
-    /// Iterations that it planned.
     pub planned_iterations: Option<u64>,
     /// Those of them that it did not start, since no worker was free.
     pub dropped_iterations: Option<u64>,

@@ -39,7 +39,6 @@ pub enum OrderKey {
 /// How a list of requests is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// By what.
     pub key: OrderKey,
     /// Largest first.
     pub descending: bool,
@@ -63,7 +62,6 @@ impl GroupKey {
         }
     }
 
-    /// From its name.
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "result" { Some(Self::Result) } else { Dimension::from_name(name).map(Self::Dimension) }
     }

@@ -185,7 +185,6 @@ pub struct Scope {
 /// Something that happened at an instant of a span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanEvent {
-    /// Its name.
     pub name: String,
     /// When, by the span's own clock.
     pub at: UnixNanos,
@@ -196,7 +195,6 @@ pub struct SpanEvent {
 /// One span, trimmed: only what the allow-list names is kept of its attributes and events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Its own id.
     pub span_id: SpanId,
     /// The parent's id; an empty or all-zero one on the wire means none.
     pub parent: Option<SpanId>,
@@ -232,7 +230,6 @@ impl Span {
 /// The spans of one trace that arrived together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fragment {
-    /// The spans.
     pub spans: Vec<Span>,
     /// How many more there were than are kept of one trace.
     pub dropped: u32,

@@ -148,7 +148,6 @@ impl Interval {
         (start <= end).then_some(Self { start, end })
     }
 
-    /// Length.
     pub fn length(self) -> Nanos {
         self.end - self.start
     }

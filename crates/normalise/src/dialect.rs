@@ -212,7 +212,6 @@ const DIALECTS: &[Dialect] = &[
 /// What a person may know of a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// Its name.
     pub name: &'static str,
     /// What it recognises spans by.
     pub recognised_by: &'static str,

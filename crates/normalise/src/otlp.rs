@@ -19,7 +19,6 @@ pub const SPAN_LIMIT_SETTING: &str = "--max-spans-per-trace";
 /// What is kept of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Spans of one trace.
     pub spans_per_trace: usize,
 }
 

@@ -29,7 +29,6 @@ use model::{ClientRecord, TraceId, UnixNanos, is_placeholder_id};
 /// A record, and how many of its fields no record has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedRecord {
-    /// The record.
     pub record: ClientRecord,
     /// Fields that were ignored, those of nested objects included.
     pub ignored_fields: u64,

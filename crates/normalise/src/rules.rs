@@ -30,7 +30,6 @@ pub struct Dialects {
 /// The rules of a system that a configuration file tells of. The first that matches a span decides.
 #[derive(Debug, Clone)]
 pub struct OwnDialect {
-    /// Its name.
     pub name: String,
     /// Its rules, in the order in which they are asked.
     pub rules: Vec<Rule>,
@@ -102,7 +101,6 @@ pub struct Rule {
 pub struct Duration {
     /// The attribute.
     pub key: Option<Key>,
-    /// Its unit.
     pub unit: Option<Unit>,
     /// The events at its start and its end.
     pub between: Option<[EventName; 2]>,
@@ -188,7 +186,6 @@ pub enum Label {
     Model,
     /// The provider or route.
     Provider,
-    /// The region.
     Region,
     /// The pool of accelerators.
     Pool,

@@ -23,7 +23,6 @@ pub enum RunError {
     /// A text that is no setting.
     #[error("{field} has {bytes} bytes; a setting has at most {MAX_TEXT}")]
     LongText {
-        /// Where.
         field: String,
         /// How long.
         bytes: usize,

@@ -44,7 +44,6 @@ static RUN: LazyLock<Regex> =
 /// A text that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clean {
-    /// The text.
     pub text: String,
     /// Whether it held U+0000, which PostgreSQL refuses and which was replaced by U+FFFD.
     pub repaired: bool,

@@ -32,7 +32,6 @@ pub struct Means {
 /// The mean of one part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartMean {
-    /// Which.
     pub metric: Metric,
     /// Over all requests, in nanoseconds; the unknown counted as none, as the whole counts them.
     pub mean: f64,
@@ -106,7 +105,6 @@ impl Sums {
 /// How far one part moved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moved {
-    /// Which.
     pub metric: Metric,
     /// Its mean before, in nanoseconds.
     pub before: f64,
@@ -168,7 +166,6 @@ impl Slow {
 /// A broken objective and where the time of the requests past its threshold went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Past {
-    /// The objective.
     pub objective: ObjectiveId,
     /// What it limits: the phase that broke.
     pub indicator: Indicator,

@@ -50,10 +50,7 @@ impl fmt::Display for ObjectiveId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Goal {
     /// The quantile of a metric is within the threshold: at least a share of `target` of the requests is good.
-    Quantile {
-        /// The quantile.
-        target: Quantile,
-    },
+    Quantile { target: Quantile },
     /// At least a share of `target` of the requests is within the threshold.
     Ratio {
         /// The share.

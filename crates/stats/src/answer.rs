@@ -39,7 +39,6 @@ pub struct Contents {
 /// The contents of a window, and the window that they are of: one that rollups serve is widened to whole minutes.
 #[derive(Debug, Clone)]
 pub struct Window {
-    /// What was read.
     pub served: Interval,
     /// What was found.
     pub contents: Contents,
@@ -55,7 +54,6 @@ pub struct Group {
     pub labels: GroupLabels,
     /// Matched requests.
     pub n: u64,
-    /// Its coverage.
     pub coverage: Coverage,
     /// Whether its streamed answers were whole, of every result.
     pub wholeness: Wholeness,

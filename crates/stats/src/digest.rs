@@ -39,7 +39,6 @@ impl Digest {
         self.0.count() as u64
     }
 
-    /// Their sum.
     pub fn sum(&self) -> f64 {
         self.0.sum()
     }

@@ -26,7 +26,6 @@ impl Method {
 pub enum Values {
     /// All of them, in any order.
     Exact(Vec<f64>),
-    /// Their digest.
     Digest(Digest),
 }
 
@@ -68,7 +67,6 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 pub enum Sample {
     /// All values, ascending.
     Exact(Vec<f64>),
-    /// A digest.
     Digest(Digest),
 }
 
@@ -104,7 +102,6 @@ impl Sample {
         }
     }
 
-    /// Their sum.
     pub fn sum(&self) -> f64 {
         match self {
             Self::Exact(values) => values.iter().sum(),

@@ -136,7 +136,6 @@ impl Scope {
 pub struct GroupLabels(pub Vec<(GroupKey, Option<String>)>);
 
 impl GroupLabels {
-    /// Of a cell.
     pub fn of(keys: &[GroupKey], cell: &CellKey, labels: &Labels) -> Self {
         let label = |key: &GroupKey| match key {
             GroupKey::Result => cell.result.map(|class| class.name().to_owned()),

@@ -75,7 +75,6 @@ fn streamed_beyond(known: u64, key: &CellKey, cell: &Cell, dictionary: &Dictiona
 /// The output of all settled requests together, however they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Output {
-    /// Their tokens.
     pub tokens: u64,
     /// Requests whose tokens were counted.
     pub counted: u64,

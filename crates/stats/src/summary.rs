@@ -54,7 +54,6 @@ pub struct Ends {
 /// A quantile with its interval and bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantileSummary {
-    /// Which.
     pub quantile: Quantile,
     /// Its value; `None` where there are no values.
     pub value: Option<f64>,
@@ -75,11 +74,9 @@ pub struct Summary {
     pub n: u64,
     /// The quantiles asked for.
     pub quantiles: Vec<QuantileSummary>,
-    /// Their mean.
     pub mean: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
-    /// Their sum.
     pub sum: Option<f64>,
     /// The share of client records whose value is known; `None` without client records.
     pub coverage: Option<f64>,

@@ -7,7 +7,6 @@ use api::RequestAnswer;
 /// Whether one part of the trace arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which part.
     pub part: &'static str,
     /// Whether it arrived.
     pub ok: bool,

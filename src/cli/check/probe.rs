@@ -45,7 +45,6 @@ fn header(text: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
 /// A request that was sent.
 #[derive(Debug)]
 pub struct Probe {
-    /// Its trace.
     pub trace: TraceId,
     /// The client's own span id, the parent that its traceparent names.
     pub span: SpanId,

@@ -21,7 +21,6 @@ impl DemoFolder {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

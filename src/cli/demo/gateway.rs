@@ -45,7 +45,6 @@ pub enum Backend {
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// With a whole answer.
     Answered,
     /// Refused with 429 before it reached a backend.
     Refused,
@@ -64,7 +63,6 @@ pub struct Call {
     pub at: Nanos,
     /// Where it went.
     pub backend: Backend,
-    /// How it ended.
     pub ending: Ending,
     /// Whether the answer was streamed.
     pub streaming: bool,
@@ -123,7 +121,6 @@ pub enum StepKind {
         /// Up to the first token.
         prefill: Nanos,
     },
-    /// Calls the provider.
     CallProvider,
     /// Writes the end of the answer.
     Write,

@@ -27,7 +27,6 @@ const RETRY_FOR: Duration = Duration::from_secs(30);
 
 /// What is sent.
 pub struct Traffic<'a> {
-    /// The calls.
     pub calls: &'a [Call],
     /// The start of the play.
     pub start: UnixNanos,
@@ -35,9 +34,7 @@ pub struct Traffic<'a> {
     pub run: &'a str,
 }
 
-/// What was sent.
 pub struct Sent {
-    /// Spans.
     pub spans: usize,
     /// Client records.
     pub records: usize,

@@ -17,7 +17,6 @@ const ENGINE_CLOCK: Nanos = Nanos(-3 * 3_600_000_000_000);
 /// A process that exports spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Process {
-    /// The gateway.
     Gateway,
     /// The engine behind HTTP.
     Engine,

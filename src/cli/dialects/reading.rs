@@ -27,10 +27,8 @@ pub struct File {
     pub traces: Vec<Trace>,
 }
 
-/// One trace.
 #[derive(Debug, Serialize)]
 pub struct Trace {
-    /// Its id.
     pub trace_id: String,
     /// How its spans are read, in the order of the file.
     pub spans: Vec<SpanReading>,
@@ -50,7 +48,6 @@ pub struct SpanReading {
     pub duration_ms: Option<f64>,
     /// Who decided; empty where no dialect knows the span.
     pub dialect: String,
-    /// By which rule.
     pub rule: String,
     /// What the span is, where that is special.
     pub role: Option<&'static str>,

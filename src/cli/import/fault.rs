@@ -13,7 +13,6 @@ const CLASSES: &[&str] = &["Error", "Exception", "Timeout", "Failure", "Cancelle
 pub struct Fault {
     /// The HTTP status, where the text names one.
     pub status: Option<i64>,
-    /// The class.
     pub class: String,
 }
 

@@ -106,7 +106,6 @@ fn read(input: Input, sender: &mpsc::Sender<Item>) -> anyhow::Result<()> {
 
 /// One message of a file.
 pub(in crate::cli) enum Message {
-    /// Spans.
     Spans(ExportTraceServiceRequest),
     /// No OTLP traces, and why.
     Bad(String),

@@ -15,7 +15,7 @@ pub struct Tally {
     pub read: u64,
     /// New members, committed.
     pub accepted: u64,
-    /// Members that were there already; `None` where the door does not tell, as OTLP's does not.
+    /// Members that were there already; `None` where the endpoint does not tell, as OTLP's does not.
     pub duplicates: Option<u64>,
     /// Classes of result among those not rejected; `None` where members have none.
     pub results: Option<BTreeMap<&'static str, u64>>,

@@ -14,7 +14,7 @@ use crate::cli::api::{http_client, refusal};
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Sends batches to one door.
+/// Sends batches to one endpoint.
 #[derive(Debug, Clone)]
 pub struct Uploader {
     http: Client,
@@ -24,7 +24,7 @@ pub struct Uploader {
 }
 
 impl Uploader {
-    /// For one door, in one form. `retry_for` is how long one batch is tried while the server is busy or away.
+    /// For one endpoint, in one form. `retry_for` is how long one batch is tried while the server is busy or unavailable.
     ///
     /// # Errors
     /// Where no HTTP client can be made.
@@ -63,7 +63,7 @@ impl Uploader {
     }
 }
 
-/// The statuses after which OTLP lets a sender try again; the records' door gives the same.
+/// The statuses after which OTLP lets a sender try again; the records' endpoint gives the same.
 fn is_busy(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
 }
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// A door that is busy twice, then takes the batch.
+    /// An endpoint that is busy twice, then takes the batch.
     async fn busy_twice(State(calls): State<Arc<AtomicUsize>>) -> (StatusCode, [(&'static str, &'static str); 1]) {
         match calls.fetch_add(1, Ordering::SeqCst) {
             0 | 1 => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")]),
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    async fn door(calls: Arc<AtomicUsize>) -> Url {
+    async fn endpoint(calls: Arc<AtomicUsize>) -> Url {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let router = Router::new().route("/", post(busy_twice)).with_state(calls);
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn a_busy_server_is_asked_again() {
         let calls = Arc::new(AtomicUsize::new(0));
-        let uploader = Uploader::new(door(calls.clone()).await, "text/plain", Duration::from_secs(60));
+        let uploader = Uploader::new(endpoint(calls.clone()).await, "text/plain", Duration::from_secs(60));
         let response = uploader.expect("a client").send(Bytes::from_static(b"x")).await.expect("taken");
         assert_eq!((response.status(), calls.load(Ordering::SeqCst)), (StatusCode::OK, 3));
     }

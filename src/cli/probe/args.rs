@@ -38,7 +38,7 @@ pub struct ProbeArgs {
     /// How long the request's spans may take to arrive and be joined, where it is sent once
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = humantime::parse_duration)]
     wait: Duration,
-    /// How long a record is tried again while the server is busy or away
+    /// How long a record is tried again while the server is busy or unavailable
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = humantime::parse_duration)]
     retry_for: Duration,
     /// Print JSON, one line a request
@@ -172,7 +172,6 @@ pub struct Pace {
 pub struct Labels {
     /// The test run.
     pub run: Option<String>,
-    /// The scenario.
     pub scenario: String,
     /// All others.
     pub dimensions: BTreeMap<Dimension, String>,
@@ -180,14 +179,12 @@ pub struct Labels {
 
 /// What to do, read and checked.
 pub struct Plan {
-    /// The client.
     pub client: Arc<Client>,
     /// The request but for its body.
     request: Request,
     bodies: Bodies,
     /// When; `None` is once.
     pub pace: Option<Pace>,
-    /// The labels.
     pub labels: Labels,
     /// The server that takes records.
     pub api: Option<Api>,

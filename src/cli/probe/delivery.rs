@@ -39,7 +39,7 @@ pub struct Delivery {
     overflow: u64,
 }
 
-/// The door's answer.
+/// The endpoint's answer.
 #[derive(Deserialize)]
 struct Answer {
     accepted: u64,

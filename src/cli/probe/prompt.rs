@@ -30,7 +30,6 @@ impl Form {
     }
 }
 
-/// One prompt.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {

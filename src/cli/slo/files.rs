@@ -18,7 +18,6 @@ pub enum FilesError {
     /// The system refuses to read one.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -35,7 +34,6 @@ pub enum FilesError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{file}:{error}")]
 pub struct FileError {
-    /// The file.
     pub file: String,
     /// Where in it, what, and what to do.
     #[serde(flatten)]

@@ -19,14 +19,12 @@ pub(super) struct Plan<'a> {
     pub(super) stored: Vec<StoredObjective>,
     /// The time of the change.
     pub(super) at: UnixNanos,
-    /// Who changes.
     pub(super) changed_by: &'a str,
 }
 
 /// What is to be written, and what is to be told.
 #[derive(Debug, Default)]
 pub(super) struct Planned {
-    /// The new versions.
     pub(super) versions: Vec<StoredObjective>,
     /// What became of each objective that the change is about.
     pub(super) changes: Vec<Change>,

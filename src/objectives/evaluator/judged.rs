@@ -21,9 +21,7 @@ const LOOKED_AT: u32 = 60;
 
 /// An objective, judged.
 pub(super) struct Judged {
-    /// Which, in which version.
     pub(super) versioned: Versioned,
-    /// Its verdict.
     pub(super) verdict: Verdict,
     /// What its burn windows say, in their order; empty where they could not be read.
     pub(super) burn: Vec<BurnState>,
@@ -34,7 +32,6 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// The objective.
     pub(super) fn objective(&self) -> &Objective {
         &self.versioned.objective
     }

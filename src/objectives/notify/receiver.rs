@@ -37,7 +37,6 @@ impl Kind {
 pub(super) struct Receiver {
     /// Kind, host and a digest of the address without its user: the same after a password has changed.
     pub(super) id: String,
-    /// How it is told.
     pub(super) kind: Kind,
     /// Where; may hold a password or a token.
     pub(super) url: Url,

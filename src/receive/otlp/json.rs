@@ -40,7 +40,7 @@ fn decode_mended(text: &str) -> Result<ExportTraceServiceRequest, Option<String>
     if let Some(field) = enum_name(&document) {
         return Err(Some(format!("{field} is an enum and must be sent as an integer, not by its name")));
     }
-    mend(&mut document);
+    repair(&mut document);
     serde_json::from_value(document).map_err(|cause| Some(cause.to_string()))
 }
 
@@ -57,9 +57,9 @@ fn enum_name(value: &Value) -> Option<&'static str> {
 }
 
 /// Rewrites what the mapping allows into what the strict reading takes.
-fn mend(value: &mut Value) {
+fn repair(value: &mut Value) {
     match value {
-        Value::Array(members) => members.iter_mut().for_each(mend),
+        Value::Array(members) => members.iter_mut().for_each(repair),
         Value::Object(fields) => mend_object(fields),
         _ => {}
     }
@@ -82,7 +82,7 @@ fn mend_object(fields: &mut Map<String, Value>) {
     if let Some(Value::String(text)) = fields.get_mut("bytesValue") {
         mend_base64(text);
     }
-    fields.values_mut().for_each(mend);
+    fields.values_mut().for_each(repair);
 }
 
 fn mend_number(fields: &mut Map<String, Value>, name: &str, parse: impl Fn(&str) -> Option<Value>) {

@@ -7,25 +7,25 @@ use super::wire::{Part, next_field};
 const REPLACEMENT: u8 = b'?';
 
 /// Replaces each byte of `message` that keeps a text field from being UTF-8, and returns how many fields had any.
-pub(super) fn mend(message: &mut [u8]) -> usize {
+pub(super) fn repair(message: &mut [u8]) -> usize {
     walk(Part::Request, message, NESTING)
 }
 
 fn walk(part: Part, message: &mut [u8], depth: usize) -> usize {
-    let mut mended = 0;
+    let mut repaired = 0;
     let mut offset = 0;
     while let Some((tag, field)) = next_field(message, offset) {
         offset = field.end;
         let field = &mut message[field];
         if part.is_text(tag) {
-            mended += usize::from(mend_text(field));
+            repaired += usize::from(mend_text(field));
         } else if depth > 0
             && let Some(child) = part.child(tag)
         {
-            mended += walk(child, field, depth - 1);
+            repaired += walk(child, field, depth - 1);
         }
     }
-    mended
+    repaired
 }
 
 fn mend_text(text: &mut [u8]) -> bool {
@@ -72,7 +72,7 @@ mod tests {
         #[test]
         fn no_bytes_make_the_walk_panic(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
             let mut message = bytes.clone();
-            if mend(&mut message) == 0 {
+            if repair(&mut message) == 0 {
                 prop_assert_eq!(message, bytes);
             }
         }

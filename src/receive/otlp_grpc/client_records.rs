@@ -11,11 +11,11 @@ use super::super::intake::Refusal;
 use super::super::limits::{ByteLimit, Limits};
 use super::super::meter::Transport;
 use super::super::otlp::HEAVY_BYTES;
-use super::super::records::{RecordDoor, typed};
+use super::super::records::{RecordEndpoint, typed};
 use super::service::{Export, refused};
 use super::status::Answers;
 
-impl Export for RecordDoor {
+impl Export for RecordEndpoint {
     const SERVICE: &'static str = typed::SERVICE;
     const TRANSPORT: Transport = Transport::RecordsGrpc;
     const ANSWERS: Answers = Answers { field: "records" };
@@ -60,8 +60,8 @@ async fn read(message: Bytes, limit: ByteLimit, reservation: &Arc<Reservation>) 
     reading.await.unwrap_or_else(|cause| Err(failed(cause)))
 }
 
-async fn answer(door: &RecordDoor, message: typed::Message, bytes: usize) -> Result<Bytes, Refusal> {
-    let mut answer = door.upload(Transport::RecordsGrpc, message.records, bytes).await?;
+async fn answer(endpoint: &RecordEndpoint, message: typed::Message, bytes: usize) -> Result<Bytes, Refusal> {
+    let mut answer = endpoint.upload(Transport::RecordsGrpc, message.records, bytes).await?;
     answer.ignored_fields += message.unknown_fields;
     Ok(typed::write(answer))
 }

@@ -11,11 +11,11 @@ use tonic::{Response, Status};
 use super::super::budget::{Budget, Reservation};
 use super::super::limits::{ByteLimit, Limits};
 use super::super::meter::Transport;
-use super::super::otlp::{HEAVY_BYTES, SpanDoor, decode_protobuf, weight};
+use super::super::otlp::{HEAVY_BYTES, SpanEndpoint, decode_protobuf, weight};
 use super::service::{Export, refused};
 use super::status::Answers;
 
-impl Export for SpanDoor {
+impl Export for SpanEndpoint {
     const SERVICE: &'static str = SERVICE_NAME;
     const TRANSPORT: Transport = Transport::OtlpGrpc;
     const ANSWERS: Answers = Answers { field: "resource_spans" };
@@ -41,9 +41,13 @@ impl Export for SpanDoor {
     }
 }
 
-async fn export(door: SpanDoor, message: Bytes, reservation: Arc<Reservation>) -> Result<Response<Bytes>, Status> {
+async fn export(
+    endpoint: SpanEndpoint,
+    message: Bytes,
+    reservation: Arc<Reservation>,
+) -> Result<Response<Bytes>, Status> {
     let bytes = message.len();
-    reservation.grow(bytes + weight::of_protobuf(&message)).map_err(refused::<SpanDoor>)?;
+    reservation.grow(bytes + weight::of_protobuf(&message)).map_err(refused::<SpanEndpoint>)?;
     let decoded = if bytes > HEAVY_BYTES {
         let held = Arc::clone(&reservation);
         let decoding = tokio::task::spawn_blocking(move || {
@@ -58,10 +62,10 @@ async fn export(door: SpanDoor, message: Bytes, reservation: Arc<Reservation>) -
     };
     let decoded = decoded.map_err(|reason| {
         Transport::OtlpGrpc.refused("undecodable");
-        SpanDoor::ANSWERS.invalid(reason)
+        SpanEndpoint::ANSWERS.invalid(reason)
     })?;
-    let reply = door.export(Transport::OtlpGrpc, decoded, bytes).await;
-    let reply = reply.map_err(|refusal| SpanDoor::ANSWERS.refusal(refusal))?;
+    let reply = endpoint.export(Transport::OtlpGrpc, decoded, bytes).await;
+    let reply = reply.map_err(|refusal| SpanEndpoint::ANSWERS.refusal(refusal))?;
     let is_empty = reply.partial_success.is_none();
     let mut response = Response::new(Bytes::from(reply.encode_to_vec()));
     if is_empty {

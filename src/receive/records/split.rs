@@ -17,7 +17,6 @@ const SHORTEST_RECORD: usize = 64;
 pub(super) enum Format {
     /// One object, or an array.
     Json,
-    /// One a line.
     Lines,
 }
 

@@ -128,7 +128,6 @@ pub struct NoticedAnswer {
 }
 
 impl DryRunAnswer {
-    /// Of what was found.
     pub fn of(asked: &DryRunQuestion, found: &Replayed) -> Self {
         let verdicts = &found.verdicts;
         Self {

@@ -16,7 +16,6 @@ use slo::gate::GateOutcome;
 pub const UNSETTLED: &str = "unsettled";
 
 impl GateAnswer {
-    /// Of what was found.
     pub fn of(asked: &GateQuestion, found: &Judged) -> Self {
         let settled = found.unsettled.is_settled();
         let verdicts = found.verdicts.as_deref().unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct Log(Mutex<BTreeMap<String, Run>>);
 impl Log {
     fn change(&self, id: &str, change: impl FnOnce(&mut Run)) -> Result<Run, SourceError> {
         if id == "away" {
-            return Err(SourceError::Unavailable("the database is away".into()));
+            return Err(SourceError::Unavailable("the database is unavailable".into()));
         }
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = Run { id: id.to_owned(), configuration: None, configured_at: None, end: None };
@@ -36,7 +36,7 @@ impl Log {
 impl RunSource for Log {
     fn run<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Run>, SourceError>> {
         let found = match id {
-            "away" => Err(SourceError::Unavailable("the database is away".into())),
+            "away" => Err(SourceError::Unavailable("the database is unavailable".into())),
             id => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()),
         };
         async { found }.boxed()

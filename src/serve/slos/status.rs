@@ -45,7 +45,6 @@ pub struct Burning {
 /// What the status is read from.
 #[derive(Clone)]
 pub(super) struct Sources {
-    /// The objectives.
     pub(super) objectives: Arc<dyn ObjectiveSource>,
     /// How they stand.
     pub(super) statuses: Arc<dyn StatusSource>,
@@ -68,7 +67,7 @@ pub(super) fn routes(sources: Sources) -> OpenApiRouter {
         (status = NOT_FOUND, body = Problem, content_type = "application/problem+json",
          description = "There is no objective of this name"),
         (status = SERVICE_UNAVAILABLE, body = Problem, content_type = "application/problem+json",
-         description = "The database is away for now"),
+         description = "The database is unavailable"),
     ),
 )]
 async fn status(State(sources): State<Sources>, id: PathId, _: Parameters<()>) -> Result<Json<StatusAnswer>, ApiError> {

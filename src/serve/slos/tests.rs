@@ -36,7 +36,7 @@ metadata: {name: goal}
 spec: {phase: ttft, quantile: 0.95, threshold_ms: 310, split: {gateway: 60, gpu_queue: 250}}
 ";
 
-/// Objectives in memory; the database is away for the one that is called so, and `part` is a part of another.
+/// Objectives in memory; the database is unavailable for the one that is called so, and `part` is a part of another.
 #[derive(Default)]
 pub struct Shelf(Mutex<Vec<Versioned>>);
 
@@ -162,7 +162,7 @@ impl StatusSource for Shelf {
             _ => Err(NoMinutes::Pooled),
         };
         let name = versioned.objective.id.as_str();
-        let away = (name == "away-now").then(|| SourceError::Unavailable("the database is away".into()));
+        let away = (name == "away-now").then(|| SourceError::Unavailable("the database is unavailable".into()));
         let status = ObjectiveStatus { verdict: verdict(Status::Broken, 380e6), burning, alerts: vec![alert(name)] };
         async move { away.map_or(Ok(status), Err) }.boxed()
     }

@@ -58,7 +58,6 @@ const STANDING: &str = "
 /// A transition that one receiver is to be told of, claimed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
-    /// What to tell.
     pub transition: AlertTransition,
     /// How many times it has been tried, this time included.
     pub attempts: i32,
@@ -78,11 +77,9 @@ pub struct Resend {
 /// What became of what one receiver was owed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryState {
-    /// The receiver.
     pub receiver: String,
     /// How many times it was tried.
     pub attempts: i32,
-    /// When it was told.
     pub delivered_at: Option<UnixNanos>,
     /// Why it was not, the last time.
     pub last_error: Option<String>,

@@ -41,13 +41,10 @@ struct Body {
     /// How many attributes; all events follow in `events`. Empty where no span has any.
     #[prost(uint32, repeated, tag = "10")]
     attribute_counts: Vec<u32>,
-    /// One a scope.
     #[prost(uint32, repeated, tag = "11")]
     scope_names: Vec<u32>,
-    /// One a resource.
     #[prost(fixed64, repeated, tag = "12")]
     resource_digests: Vec<u64>,
-    /// One a resource.
     #[prost(uint32, repeated, tag = "13")]
     resource_counts: Vec<u32>,
     /// Keys of all attributes: of the resources, then of each span and its events.
@@ -65,7 +62,6 @@ struct Body {
     /// Place in `resource_digests`; empty where all are 0.
     #[prost(uint32, repeated, tag = "18")]
     resources: Vec<u32>,
-    /// One an event.
     #[prost(uint32, repeated, tag = "19")]
     event_names: Vec<u32>,
     /// One an event: its time less its span's start.

@@ -42,7 +42,6 @@ struct Body {
     /// Places in `DIMENSIONS`.
     #[prost(uint32, repeated, tag = "14")]
     dimensions: Vec<u32>,
-    /// Their values.
     #[prost(string, repeated, tag = "15")]
     labels: Vec<String>,
     #[prost(string, optional, tag = "16")]

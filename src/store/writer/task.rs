@@ -102,7 +102,7 @@ impl WriterTask {
         }
     }
 
-    /// Commits once, and a second time where something could be mended in between. A second commit of what the first
+    /// Commits once, and a second time where something could be repaired in between. A second commit of what the first
     /// one stored after all is harmless: joining drops duplicates.
     async fn commit_with_remedies(&mut self, batches: &[Batch]) -> Result<(), Failure> {
         if batches.is_empty() {
@@ -185,7 +185,7 @@ impl WriterTask {
                 }
                 Err(failure) => {
                     if !self.away.swap(true, Ordering::Relaxed) {
-                        tracing::warn!(error = failure.message, "the database is away");
+                        tracing::warn!(error = failure.message, "the database is unavailable");
                     }
                     if self.refuse_waiting(&failure).is_err() {
                         return;

@@ -157,7 +157,7 @@ async fn a_signal_ends_the_starts_and_nothing_that_was_measured_is_lost() {
     assert_eq!((records, lines.len()), (sent, sent));
 }
 
-/// A door that answers as if it had taken one record, whatever comes.
+/// An endpoint that answers as if it had taken one record, whatever comes.
 fn taking_records() -> Script {
     Script { steps: vec![send("{\"accepted\":1,\"duplicates\":0,\"rejected\":[]}")], ..Script::default() }
 }

@@ -9,7 +9,6 @@ const DIALECT: &str = "ai-sdk";
 /// How the names of calls end.
 const CALLS: &[&str] = &[".doStream", ".doGenerate", ".doEmbed"];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let call = span.name.starts_with("ai.") && CALLS.iter().any(|call| span.name.ends_with(call));
     call.then(|| Reading::model_call(DIALECT, "model call"))

@@ -14,7 +14,6 @@ const SERVICE: &str = "apisix.service_id";
 /// The attributes by which it is recognised.
 pub const KEYS: &[&str] = &[ROUTE, SERVICE];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if span.name.starts_with("apisix.phase.") {
         return Some(Reading { phase: Some(ServerPhase::Gateway), ..Reading::of(DIALECT, "apisix.phase.*") });

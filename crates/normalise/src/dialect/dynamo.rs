@@ -32,7 +32,6 @@ const ENVELOPES: &[NameRule] = &[
     NameRule::new("handle_payload", Role::Plain, None, None),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if span.name == ROOT && (in_dynamo(span) || tells(span, ROOT_TELLS)) {
         return Some(Reading { root: true, ..Reading::of(DIALECT, ROOT) });

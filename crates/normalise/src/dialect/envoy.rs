@@ -26,7 +26,6 @@ const CLIENT_GONE: &str = "DC";
 /// The status that proxies give to such a request.
 const CLIENT_CLOSED_REQUEST: i64 = 499;
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if !is_envoy(span) {
         return None;

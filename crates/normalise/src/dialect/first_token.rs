@@ -41,7 +41,6 @@ pub fn keys() -> impl Iterator<Item = &'static str> {
     ATTRIBUTES.iter().map(|(key, ..)| *key)
 }
 
-/// The events read here.
 pub fn events() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|(name, _)| *name)
 }

@@ -20,7 +20,6 @@ const MODEL_OPERATIONS: &[&str] =
 /// Operations that ask no model, by the end of their names: they hold calls and much else, or ask a store.
 const OTHER_OPERATIONS: &[&str] = &["agent", "tool", "workflow", "task", "plan", "retrieval", "memory", "memory_store"];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     // A gateway may note its call's attributes on its own server span.
     if span.kind == SpanKind::Server {

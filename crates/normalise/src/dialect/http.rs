@@ -46,7 +46,6 @@ pub fn asgi_message(span: &Span) -> Option<AsgiMessage> {
     (ends(" http receive") || ends(" websocket receive")).then_some(AsgiMessage::Receive)
 }
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     match asgi_message(span) {
         Some(AsgiMessage::Send { body }) => {

@@ -18,7 +18,6 @@ pub const KEYS: &[&str] = &[PROPAGATION_ONLY];
 
 const NAMES: &[NameRule] = &[NameRule::new("kong.gen_ai", Role::Plain, None, None)];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if span.attributes.has(PROPAGATION_ONLY) {
         return Some(Reading::of(DIALECT, PROPAGATION_ONLY));

@@ -54,7 +54,6 @@ const NAMES: &[NameRule] = &[
 /// deployment, not the call.
 const FIRST_WORDS: &[&str] = &["auth", "execute_guardrail", "route", "redis", "postgres"];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if span.name == SERVER || (span.kind == SpanKind::Server && span.attributes.has(PREPROCESSING)) {
         return Some(server(span));

@@ -22,7 +22,6 @@ const NAMES: &[NameRule] = &[
     NameRule::new("llm_d.pd_proxy.decode", Role::Plain, GENERATION, Some(SubPhase::Decode)),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if let Some(rule) = NameRule::find(NAMES, &span.name) {
         // An application's own span may be called so too, but it is not of kind SERVER.

@@ -34,7 +34,6 @@ const DECLARED: &[(&str, ServerPhase, &str)] = &[
     ("provider", ServerPhase::Provider, "llm.phase=provider"),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let rule = NameRule::find(NAMES, &span.name)?;
     Some(Reading { writes_response: rule.name == RESPONSE_WRITE, ..rule.reading(DIALECT) })

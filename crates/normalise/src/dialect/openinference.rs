@@ -14,7 +14,6 @@ pub const KEYS: &[&str] = &[KIND];
 /// Those that ask a model. Others (chains, agents, tools) hold calls and much else, and own no time.
 const MODEL_KINDS: &[&str] = &["LLM", "EMBEDDING", "RERANKER"];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let kind = span.attributes.get(KIND).and_then(scalar::text)?;
     if span.kind == SpanKind::Server || !MODEL_KINDS.contains(&kind.as_ref()) {

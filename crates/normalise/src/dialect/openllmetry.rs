@@ -11,7 +11,6 @@ const TYPE: &str = "llm.request.type";
 /// The attributes by which it is recognised.
 pub const KEYS: &[&str] = &[TYPE];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let call = span.kind == SpanKind::Client && span.attributes.has(TYPE);
     call.then(|| Reading::model_call(DIALECT, "model call"))

@@ -16,7 +16,6 @@ const FIRST_WORDS: &[NameRule] = &[
     NameRule::new("replica_handle_request", Role::Plain, None, None),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let first = span.name.split(' ').next()?;
     let reading = NameRule::find(FIRST_WORDS, first)?.reading(DIALECT);

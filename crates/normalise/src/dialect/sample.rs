@@ -39,7 +39,6 @@ pub fn with_scope(mut span: Span, name: &str) -> Span {
     span
 }
 
-/// A text value.
 pub fn text(text: &str) -> Value {
     Value::Str(text.to_owned())
 }

@@ -56,7 +56,6 @@ const SCOPED_STAGES: &[NameRule] = &[
     NameRule::new("decode loop", Role::EngineStage, GENERATION, DECODE),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if is_request(span) {
         return Some(request(span));

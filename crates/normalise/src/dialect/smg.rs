@@ -21,7 +21,6 @@ const ROOT: &str = "http_request";
 const DISPATCHES: &[NameRule] =
     &[NameRule::new("grpc_generate", Role::Plain, None, None), NameRule::new("grpc_execute", Role::Plain, None, None)];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let module = span.attributes.get(MODULE).and_then(scalar::text);
     let here = span.scope.name == DIALECT

@@ -28,7 +28,6 @@ const NAMES: &[&str] = &["tensorrt", "trtllm", "trt-llm", "trt_llm"];
 /// Server spans around the engine's: they hold it and own no time.
 const HOLDERS: &[&str] = &["disaggregated_request"];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     let here = span.scope.name == SCOPE;
     if HOLDERS.contains(&span.name.as_str()) && (here || told(span)) {

@@ -37,7 +37,6 @@ const STAGES: &[NameRule] = &[
     NameRule::new("waiting", Role::EngineStage, Some(ServerPhase::Generation), None),
 ];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if let Some((name, streaming)) = HANDLERS.iter().find(|(name, _)| *name == span.name) {
         return (in_tgi(span) || tells_durations(span)).then(|| handler(span, name, *streaming));

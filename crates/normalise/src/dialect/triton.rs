@@ -22,13 +22,11 @@ const REQUEST_START: &str = "REQUEST_START";
 const REQUEST_END: &str = "REQUEST_END";
 const COMPUTE_START: &str = "COMPUTE_START";
 
-/// The events it reads.
 pub const EVENTS: &[&str] = &[QUEUE_START, REQUEST_START, REQUEST_END, COMPUTE_START];
 
 const ROOT: &str = "InferRequest";
 const COMPUTE: &str = "compute";
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if span.name == ROOT {
         return Some(Reading { role: Role::Engine, root: true, ..Reading::of(DIALECT, ROOT) });

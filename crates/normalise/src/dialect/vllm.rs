@@ -83,7 +83,6 @@ const MODULE: &str = "vllm.instrumenting_module_name";
 /// The resource attributes it reads.
 pub const RESOURCE_KEYS: &[&str] = &[MODULE];
 
-/// Reads one span.
 pub fn read(span: &Span) -> Option<Reading> {
     if let Some(rule) = NameRule::find(STAGES, &span.name) {
         return Some(stage(rule, span));

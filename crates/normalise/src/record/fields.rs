@@ -89,7 +89,6 @@ impl Fields {
         self.field::<Count>(name).count(&self.path(name))
     }
 
-    /// A boolean.
     pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, FieldError> {
         self.field(name).value(&self.path(name))
     }

@@ -13,7 +13,6 @@ const MAX_ERROR: usize = 128;
 pub struct Outcome {
     /// HTTP status; 0 where there was no answer.
     pub status: Option<i64>,
-    /// The class.
     pub result: ResultClass,
     /// The class of error.
     pub error: Option<String>,

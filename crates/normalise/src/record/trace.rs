@@ -13,7 +13,6 @@ use model::{SpanId, TraceId};
 /// The ids of a record, as far as it has any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
-    /// The trace.
     pub trace_id: Option<TraceId>,
     /// The client's span, which the server's entry span has as its parent.
     pub span_id: Option<SpanId>,
@@ -24,7 +23,6 @@ pub struct Ids {
 /// What a `traceparent` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace.
     pub trace_id: TraceId,
     /// The client's span, which the server's entry span has as its parent.
     pub span_id: Option<SpanId>,

@@ -66,7 +66,6 @@ pub enum Expected {
     Text(Pattern),
     /// A boolean.
     Bool(bool),
-    /// A number.
     Number(f64),
 }
 

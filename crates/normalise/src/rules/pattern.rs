@@ -20,7 +20,6 @@ pub enum Pattern {
 /// Why a text is no pattern.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PatternError {
-    /// It is empty.
     #[error("is empty; give a name, a pattern such as \"infer *\", or leave the field out")]
     Empty,
     /// Not a regular expression, or a huge one.

@@ -23,7 +23,6 @@ pub type Annotations = BTreeMap<String, String>;
 /// What an alert is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The objective.
     pub objective: &'a Objective,
     /// What is wrong.
     pub trouble: &'a Trouble,

@@ -16,7 +16,6 @@ pub const MAX_STEPS: u64 = 50_000;
 /// What is replayed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRunQuestion {
-    /// The objective.
     pub objective: Objective,
     /// From its first evaluation to its last.
     pub window: Interval,

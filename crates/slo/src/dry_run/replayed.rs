@@ -34,7 +34,6 @@ pub struct Verdicts {
     pub ok: u64,
     /// It held, though its interval straddled the threshold.
     pub at_risk: u64,
-    /// It was broken.
     pub broken: u64,
     /// The evidence was not enough to decide.
     pub no_verdict: u64,

@@ -57,7 +57,6 @@ impl Pair {
 /// One request with its whole decomposition, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Split {
-    /// The whole.
     pub whole: f64,
     /// The parts; an unknown one is none of its own, and its time is in the unattributed one.
     pub parts: [Option<f64>; PARTS],
@@ -68,7 +67,6 @@ pub struct Split {
 /// Requests of a window whose decomposition is whole, and how many there could have been.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Splits {
-    /// The window.
     pub window: Interval,
     /// The requests.
     pub splits: Vec<Split>,

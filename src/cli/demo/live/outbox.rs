@@ -1,4 +1,4 @@
-//! What has ended, on its way to a server that may be away for a while.
+//! What has ended, on its way to a server that may be unavailable for a while.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::cli::demo::spans::Process;
 use crate::cli::import::upload::Uploader;
 use crate::cli::record_line::RecordLine;
 
-/// How many batches wait for a server that is away; those after them are dropped.
+/// How many batches wait for a server that is unavailable; those after them are dropped.
 const WAITING: usize = 256;
 /// How long one batch is tried.
 const RETRY_FOR: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Outbox {
     /// Connects.
     ///
     /// # Errors
-    /// Where one of the two doors does not answer.
+    /// Where one of the two endpoints does not answer.
     pub async fn open(otlp: &str, api: &Api) -> anyhow::Result<Self> {
         api.get(api.url(&["readyz"])?, "*/*").await?;
         let endpoint = Channel::from_shared(format!("http://{otlp}")).context("no address of OTLP/gRPC")?;

@@ -53,11 +53,9 @@ pub struct TraceData {
     pub response_status_code: Option<i64>,
     /// Name look-up.
     pub dns_lookup_start_ns: Option<i64>,
-    /// Its end.
     pub dns_lookup_end_ns: Option<i64>,
     /// Connecting, TLS included.
     pub tcp_connect_start_ns: Option<i64>,
-    /// Its end.
     pub tcp_connect_end_ns: Option<i64>,
     /// When a connection was taken from the pool instead.
     pub connection_reused_ns: Option<i64>,
@@ -75,7 +73,6 @@ pub struct Metric {
     unit: String,
 }
 
-/// A failure.
 #[derive(Debug, Deserialize)]
 pub struct Failure {
     /// An HTTP status, where there was an answer.

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One request.
 #[derive(Debug, Deserialize)]
 pub struct Request {
     /// The id that the server gave its answer. `request_id` beside it is GuideLLM's own and never sent.

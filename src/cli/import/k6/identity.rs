@@ -7,7 +7,6 @@ use normalise::TraceContext;
 /// The ids under which a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// The trace.
     pub trace_id: TraceId,
     /// The client's span.
     pub span_id: Option<SpanId>,

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use super::point::{Metric, Point};
 
-/// A line.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// A measurement of a request.

@@ -97,7 +97,6 @@ pub struct Point {
     pub time: UnixNanos,
     /// Milliseconds, or a count.
     pub value: f64,
-    /// Its labels.
     pub labels: Labels,
 }
 

@@ -13,13 +13,11 @@ use model::{Nanos, ResultClass, UnixNanos};
 pub struct Request {
     /// When asking for a connection began, where k6 tells it; else when sending began.
     pub start: UnixNanos,
-    /// When it ended.
     pub end: UnixNanos,
     /// The status, where k6 was not told to leave it out.
     pub status: Option<i64>,
     /// Why it is not wanted, if it is not.
     pub left_out: Option<&'static str>,
-    /// Its record.
     pub line: RecordLine,
 }
 

@@ -42,7 +42,6 @@ impl UnfinishedRequests {
         }
     }
 
-    /// A stream started.
     pub fn stream_start(&mut self, identity: Identity, at: UnixNanos, labels: Labels) {
         if let Some(stream) = self.stream(identity, at, labels) {
             stream.starts(at);

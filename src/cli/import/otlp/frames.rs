@@ -14,7 +14,6 @@ const LONGEST_MESSAGE: u64 = 1 << 30;
 pub enum Frame {
     /// As OTLP/JSON.
     Json(Vec<u8>),
-    /// As protobuf.
     Protobuf(Vec<u8>),
     /// The last message breaks off.
     CutOff,
