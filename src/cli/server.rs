@@ -2,6 +2,7 @@
 
 mod alerting;
 mod upkeep;
+mod waiting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,6 +74,9 @@ impl Plan {
     /// Where a setting cannot be used; the message says what to change.
     pub fn read(settings: Settings, dialects: Arc<Dialects>) -> anyhow::Result<Self> {
         let receivers = alerting::receivers(&settings.slo)?;
+        if let Some(url) = &settings.storage.database_url {
+            Store::address(url).context("cannot use the database of --database-url")?;
+        }
         Ok(Self { settings, dialects, receivers })
     }
 }
@@ -97,10 +101,10 @@ impl Server {
         let Plan { settings, dialects, receivers } = plan;
         let settings = &settings;
         let health = telemetry::init_metrics()?;
-        let endpoints = BoundListeners::bind(&settings.listen).await?;
-        let addresses = endpoints.addresses()?;
+        let bound = BoundListeners::bind(&settings.listen).await?;
+        let addresses = bound.addresses()?;
         let archive = open_archive(&settings.archive)?;
-        let (store, database) = open_store(settings).await?;
+        let (store, database) = open_store(settings, &bound).await?;
 
         let limits = normalise::Limits { spans_per_trace: settings.ingest.max_spans_per_trace as usize };
         let reader = Arc::clone(&dialects);
@@ -134,7 +138,7 @@ impl Server {
         if let Some(archive) = &archive {
             intake = intake.archived(archive.clone(), ExtraKeys::new(settings.archive.archive_extra.clone()));
         }
-        let listeners = endpoints.serve(Arc::new(intake), receive_limits(&settings.ingest), sources, &stop);
+        let listeners = bound.serve(Arc::new(intake), receive_limits(&settings.ingest), sources, &stop);
 
         let mut workers = JoinSet::new();
         for _ in 0..JOINERS {
@@ -259,10 +263,14 @@ fn open_archive(settings: &ArchiveSettings) -> anyhow::Result<Option<Archive>> {
 }
 
 /// Opens the database that the settings name, or starts a private one.
-async fn open_store(settings: &Settings) -> anyhow::Result<(Store, Option<PrivatePostgres>)> {
+async fn open_store(
+    settings: &Settings,
+    listeners: &BoundListeners,
+) -> anyhow::Result<(Store, Option<PrivatePostgres>)> {
     let options = store_options(settings);
     if let Some(url) = &settings.storage.database_url {
-        let store = Store::connect(url, options).await.context("cannot use the database of --database-url")?;
+        let listeners = [&listeners.otlp_grpc, &listeners.otlp_http, &listeners.http];
+        let store = waiting::connect(url, options, listeners).await?;
         return Ok((store, None));
     }
     let database = start_private(&settings.storage).await?;

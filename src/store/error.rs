@@ -32,6 +32,17 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Why there is no database to talk to, by the operating system's or our own words: never by the database's.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Database(sqlx::Error::Io(error)) => error.to_string(),
+            Self::Database(sqlx::Error::Database(database)) => {
+                format!("the server refuses connections, SQLSTATE {}", database.code().unwrap_or_default())
+            }
+            _ => "no connection within the time allowed".to_owned(),
+        }
+    }
+
     /// Whether there is no database to talk to for now, so that the same question may be answered later. Everything
     /// else is a fault: of a statement, of what is stored, or of the schema.
     pub fn is_absent(&self) -> bool {

@@ -26,6 +26,15 @@ pub struct Store {
 }
 
 impl Store {
+    /// Where a database is, without user and password: `host:port`.
+    ///
+    /// # Errors
+    /// [`StoreError::Url`].
+    pub fn address(url: &str) -> Result<String, StoreError> {
+        let options = PgConnectOptions::from_str(url).map_err(StoreError::Url)?;
+        Ok(format!("{}:{}", options.get_host(), options.get_port()))
+    }
+
     /// Connects, checks the server, brings the schema up to date and starts the writers. Safe to run in several
     /// processes at once.
     ///
@@ -33,6 +42,8 @@ impl Store {
     /// All of [`StoreError`].
     pub async fn connect(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
         let address = PgConnectOptions::from_str(url).map_err(StoreError::Url)?.application_name("tracejoin");
+        // A pool tries until its time is up and then says that it was; the first connection says why it fails.
+        PgConnection::connect_with(&address).await?.close().await?;
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(Duration::from_secs(5))

@@ -18,6 +18,7 @@ mod gate;
 mod ingest;
 mod integrations;
 mod joining;
+mod late_database;
 mod metrics;
 mod private_postgres;
 mod probe;
