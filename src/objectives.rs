@@ -10,3 +10,4 @@ pub mod gates;
 pub mod latest;
 pub mod minutes;
 pub mod notify;
+pub mod status;

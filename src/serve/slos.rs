@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use status::{BurnAnswer, Burning, ErrorBudgetAnswer, ObjectiveStatus, StatusAnswer};
+pub use status::{BurnAnswer, ErrorBudgetAnswer, StatusAnswer};
 pub use view::{ChangeAnswer, ChangedAnswer, FieldChangeAnswer, ObjectiveAnswer, PastVersionAnswer};
 pub use view::{SlosAnswer, VersionsAnswer, WholeAnswer};
 

@@ -10,10 +10,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::error::ApiError;
-use super::slos::ObjectiveStatus;
 use crate::objectives::catalogue::{CatalogueError, Change, PastVersion, Versioned};
 use crate::objectives::dry_runs::DryRunError;
 use crate::objectives::gates::{GateError, GateQuestion, Judged};
+use crate::objectives::status::ObjectiveStatus;
 use crate::store::{AlertTransition, DeliveryState, StoreError, StoredAlert};
 use api::Explained;
 use model::{Interval, Order, Run, RunEnd, Selection, TraceId, UnixNanos};

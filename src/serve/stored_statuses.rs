@@ -2,11 +2,11 @@
 
 use futures::future::BoxFuture;
 
-use super::slos::{Burning, ObjectiveStatus};
 use super::source::{SourceError, StatusSource};
 use crate::objectives::assess::assess;
 use crate::objectives::catalogue::Versioned;
 use crate::objectives::minutes::{MinuteCounts, MinuteError};
+use crate::objectives::status::{Burning, ObjectiveStatus};
 use crate::reader::Reader;
 use crate::store::Store;
 use model::UnixNanos;

@@ -11,36 +11,15 @@ use utoipa_axum::routes;
 
 use super::{PathId, read_id};
 use crate::objectives::catalogue::{Refusal, Versioned};
+use crate::objectives::status::ObjectiveStatus;
 use crate::serve::alerts::AlertAnswer;
 use crate::serve::error::{ApiError, Problem};
 use crate::serve::query::Parameters;
 use crate::serve::source::{ObjectiveSource, StatusSource};
 use crate::serve::verdict::VerdictAnswer;
-use crate::store::StoredAlert;
 use api::rfc3339;
 use model::UnixNanos;
-use slo::burn::NoMinutes;
-use slo::{BudgetState, BurnState, Verdict};
-
-/// How an objective stands.
-#[derive(Debug, Clone)]
-pub struct ObjectiveStatus {
-    /// Over its window that has just settled.
-    pub verdict: Verdict,
-    /// How its budget burns, or why it has none.
-    pub burning: Result<Burning, NoMinutes>,
-    /// The alerts of it that fire.
-    pub alerts: Vec<StoredAlert>,
-}
-
-/// How a budget burns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Burning {
-    /// Each pair of windows.
-    pub windows: Vec<BurnState>,
-    /// What is left of the last period.
-    pub budget: BudgetState,
-}
+use slo::{BudgetState, BurnState};
 
 /// What the status is read from.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::objectives::catalogue::{Action, CatalogueError, Change, PastVersion, Refusal, Versioned};
-use crate::serve::slos::{Burning, ObjectiveStatus};
+use crate::objectives::status::{Burning, ObjectiveStatus};
 use crate::serve::source::{ObjectiveSource, SourceError, StatusSource};
 use crate::serve::tests::{Answer, ask, conforms_to, parts, send};
 use crate::serve::verdict::tests::verdict;
