@@ -4,22 +4,23 @@
 //! together with what each receiver is owed of it.
 
 mod judged;
+mod options;
 mod round;
 mod scope;
+
+pub use options::EvaluatorOptions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use self::judged::Judged;
 use self::round::Round;
 use self::scope::Scopes;
 use super::assess::assess;
 use super::catalogue::{Catalogue, Versioned};
-use super::latest::LatestVerdicts;
 use super::minutes::MinuteCounts;
 use crate::reader::{ReadError, Reader};
 use crate::store::{Store, StoreError};
@@ -28,17 +29,6 @@ use slo::alert::Watch;
 use slo::burn::BurnState;
 use slo::indicator::Indicator;
 use slo::live::live_end;
-
-/// Who is told, and how links begin.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The names of the receivers of every transition.
-    pub receivers: Vec<String>,
-    /// Where people reach this server.
-    pub public_url: Option<Url>,
-    /// Where the newest verdicts are shown from.
-    pub verdicts: Arc<LatestVerdicts>,
-}
 
 /// What a round did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +50,7 @@ pub struct Evaluator {
     reader: Reader,
     catalogue: Arc<Catalogue>,
     minutes: MinuteCounts,
-    options: Options,
+    options: EvaluatorOptions,
 }
 
 /// Burn rates by the name of their objective.
@@ -68,7 +58,7 @@ type BurnStates = HashMap<String, Vec<BurnState>>;
 
 impl Evaluator {
     /// For the objectives of `catalogue`, which is that of `store`.
-    pub fn new(store: Store, catalogue: Arc<Catalogue>, options: Options) -> Self {
+    pub fn new(store: Store, catalogue: Arc<Catalogue>, options: EvaluatorOptions) -> Self {
         let (reader, minutes) = (Reader::new(store.clone()), MinuteCounts::new(store.clone()));
         Self { store, reader, catalogue, minutes, options }
     }

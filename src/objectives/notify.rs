@@ -5,18 +5,20 @@
 
 mod alertmanager;
 mod backoff;
+mod error;
 mod post;
 mod receiver;
 #[cfg(test)]
 mod tests;
 mod webhook;
 
+pub use error::NotifyError;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use reqwest::Client;
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -47,28 +49,6 @@ pub struct Options {
     pub webhook_secret: Option<String>,
     /// How often Alertmanagers are told again.
     pub resend: Duration,
-}
-
-/// Why nobody can be told. No message holds an address or a key: they may be secret.
-#[derive(Debug, Error)]
-pub enum NotifyError {
-    /// An address that cannot be used.
-    #[error("the address number {position} of {setting} {reason}")]
-    Address {
-        setting: &'static str,
-        /// Which of its addresses, from 1.
-        position: usize,
-        /// What is wrong with it, and what to give.
-        reason: String,
-    },
-    /// The signing key cannot be used, or is not there.
-    #[error(
-        "--webhook-secret {0}; give whsec_ and 24 to 64 random bytes in base64, as `openssl rand -base64 32` makes"
-    )]
-    Secret(&'static str),
-    /// No HTTP client can be made.
-    #[error("cannot make an HTTP client")]
-    Client(#[source] reqwest::Error),
 }
 
 /// The receivers of [`Options`], parsed: nothing about them can fail once alerts are sent except their answers.

@@ -46,7 +46,7 @@ impl Scene {
         let options = notify::Options { alertmanagers, webhooks, webhook_secret, resend: RESEND };
         let notifier = Notifier::new(store.clone(), Receivers::read(&options).expect("receivers"));
         let public_url = Some("https://tracejoin.example".parse().expect("a URL"));
-        let told = evaluator::Options { receivers: notifier.receivers(), public_url, ..Default::default() };
+        let told = evaluator::EvaluatorOptions { receivers: notifier.receivers(), public_url, ..Default::default() };
         let evaluator = Evaluator::new(store.clone(), catalogue.clone(), told);
         Self { database, store, evaluator, notifier, catalogue }
     }

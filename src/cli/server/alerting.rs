@@ -39,8 +39,11 @@ pub(super) fn start(
     stop: &CancellationToken,
 ) {
     let notifier = Notifier::new(store.clone(), receivers);
-    let told =
-        evaluator::Options { receivers: notifier.receivers(), public_url: settings.public_url.clone(), verdicts };
+    let told = evaluator::EvaluatorOptions {
+        receivers: notifier.receivers(),
+        public_url: settings.public_url.clone(),
+        verdicts,
+    };
     let evaluator = Evaluator::new(store.clone(), Arc::clone(catalogue), told);
 
     let (every, stopping) = (settings.slo_evaluation, stop.clone());

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::Options;
 use super::judged::Judged;
+use super::options::EvaluatorOptions;
 use super::scope::Scopes;
 use crate::objectives::catalogue::Versioned;
 use crate::reader::Reader;
@@ -20,7 +20,7 @@ const RESOLVED: &str = "resolved";
 /// The work of one round.
 pub(super) struct Round<'a> {
     claim: AlertClaim,
-    options: &'a Options,
+    options: &'a EvaluatorOptions,
     now: UnixNanos,
     alerts: HashMap<Uuid, StoredAlert>,
     before: HashMap<String, StoredWatch>,
@@ -34,7 +34,11 @@ pub(super) struct Round<'a> {
 
 impl<'a> Round<'a> {
     /// Reads what earlier rounds left.
-    pub(super) async fn begin(mut claim: AlertClaim, options: &'a Options, now: UnixNanos) -> Result<Self, StoreError> {
+    pub(super) async fn begin(
+        mut claim: AlertClaim,
+        options: &'a EvaluatorOptions,
+        now: UnixNanos,
+    ) -> Result<Self, StoreError> {
         let (alerts, before) = (claim.alerts().await?, claim.watches().await?);
         let (watches, asked_for, left) = (Vec::new(), HashSet::new(), HashSet::new());
         Ok(Self { claim, options, now, alerts, before, watches, asked_for, left, changes: 0 })

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::NotifyError;
+use super::error::NotifyError;
 
 /// How a receiver is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde::Serialize;
 use sha2::Sha256;
 
-use super::NotifyError;
+use super::error::NotifyError;
 use super::post::{self, Failure};
 use super::receiver::Receiver;
 use crate::store::AlertTransition;

@@ -2,6 +2,7 @@
 //! as one over HTTP, so that one validation judges both and finds the same faults in the same words.
 
 mod convert;
+mod descriptors;
 mod unknown;
 
 use bytes::{Buf, Bytes};
@@ -9,6 +10,7 @@ use normalise::ClientRecordBody;
 use prost::Message as _;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
+pub use self::descriptors::DESCRIPTORS;
 use self::unknown::unknown_fields;
 use super::super::budget::Reservation;
 use super::super::intake::{ReceivedRecord, Refusal, SentRecord};
@@ -22,9 +24,6 @@ pub mod proto {
 
 /// The service that takes them.
 pub const SERVICE: &str = "tracejoin.v1.ClientRecordService";
-
-/// The protocol's description, an encoded `FileDescriptorSet`.
-pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client_record.bin"));
 
 /// The tag of the records in their request.
 const RECORDS: u32 = 1;

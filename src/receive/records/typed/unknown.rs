@@ -9,7 +9,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
 
-use super::DESCRIPTORS;
+use super::descriptors::DESCRIPTORS;
 
 /// The message that is counted in.
 const RECORD: &str = ".tracejoin.v1.ClientRecord";
