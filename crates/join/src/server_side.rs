@@ -7,7 +7,7 @@ use super::response_metrics::{self, OwnTiming, Placement};
 use super::server_time::{ClientTime, server_time};
 use super::sibling;
 use super::tree::{Forest, Place};
-use model::{ClientRecord, Flag, Flags, Interval, Nanos, ResultClass, ServerPhases, ServerSide};
+use model::{ClientRecord, Flag, Flags, Interval, ResultClass, ServerPhases, ServerSide};
 
 /// What the spans of a request tell.
 pub struct ServerPart {
@@ -31,19 +31,14 @@ pub struct ServerPart {
 /// Places, paints and measures the spans under an entry span.
 pub fn measure(forest: &mut Forest, entry: Place, record: Option<&ClientRecord>, flags: &mut Flags) -> ServerPart {
     let client_time = record.and_then(ClientTime::of_record);
-    // Where an engine is placed may move the server's end, and where calls end decides which of them can hold an engine.
-    let before_placing = server_time(forest, entry, client_time, &mut Flags::default());
-    sibling::place_engines(forest, entry, before_placing);
+    sibling::place_engines(forest, entry, client_time);
     let at = server_time(forest, entry, client_time, flags);
     let client = record.and_then(|record| record.duration.or(record.wall));
     let metrics = record.and_then(|record| record.response_metrics);
     let own_timing = metrics.map(|metrics| response_metrics::place(forest, entry, at, metrics, client));
     let painting = paint::paint(forest, entry, at, flags);
     let ttft = at.and_then(|at| server_ttft(forest, entry, at, &painting, flags));
-    let cut = at.zip(ttft).and_then(|(at, ttft)| {
-        let inside = ttft >= Nanos::ZERO && ttft <= at.length();
-        inside.then(|| painting.phases(Interval { start: at.start, end: at.start + ttft }, at))
-    });
+    let cut = at.zip(ttft).map(|(at, ttft)| painting.phases(Interval { start: at.start, end: at.start + ttft }, at));
     let phases = at.map(|at| painting.phases(at, at));
     if let Some(timing) = &own_timing {
         remark(timing, phases.as_ref(), flags);

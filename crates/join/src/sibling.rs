@@ -1,13 +1,14 @@
 //! Engines and observers whose spans are siblings of the entry span, since a proxy forwarded the client's context
 //! (design, section 3, rule 6).
 
+use super::server_time::{ClientTime, server_time};
 use super::tree::{Forest, Place};
 use model::reading::Role;
-use model::{Interval, Nanos, ServerPhase, SpanKind};
+use model::{Flags, Interval, Nanos, ServerPhase, SpanKind};
 
 /// Hangs the engine's and observer's spans that are siblings of the entry where they lie on its clock, else under the
 /// one call that can hold them, else under the entry.
-pub fn place_engines(forest: &mut Forest, entry: Place, server: Option<Interval>) {
+pub fn place_engines(forest: &mut Forest, entry: Place, client: Option<ClientTime>) {
     let parent = forest.node(entry).span.parent;
     let sibling = |forest: &Forest, place: Place| {
         let node = forest.node(place);
@@ -18,6 +19,11 @@ pub fn place_engines(forest: &mut Forest, entry: Place, server: Option<Interval>
             && matches!(node.reading.role, Role::Engine | Role::Observer)
     };
     let engines: Vec<Place> = forest.places().filter(|place| sibling(forest, *place)).collect();
+    if engines.is_empty() {
+        return;
+    }
+    // Where calls end decides which of them can hold an engine; placing one may move the server's end afterwards.
+    let server = server_time(forest, entry, client, &mut Flags::default());
     let homes: Vec<(Place, Place)> = engines
         .into_iter()
         .map(|engine| {
